@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ROS package ik_node (ament_python) and its console scripts."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No solve allocates per iteration: what numba's runtime counts."""
 
 from __future__ import annotations

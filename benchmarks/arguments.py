@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many calls with arguments of any kind every public callable gets, and how many end in other errors."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arms of the benchmark: those in urdf/ and the real ones in ../shared/arms."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arms with a ball joint, made from random numbers, and a judge of its limits that reads the URDF itself."""
 
 from __future__ import annotations

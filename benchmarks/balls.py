@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ball joints: goals inside their cones, and tracks straight through zero swing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a node costs at least: publishes five joints at 100 Hz and hears goals; cost.py compares with it."""
 
 from __future__ import annotations

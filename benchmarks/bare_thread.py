@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How evenly a thread wakes up that only sleeps to the next time: one line of JSON per line of stdin."""
 
 from __future__ import annotations

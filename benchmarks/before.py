@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The solver beside an earlier commit of itself, $BASE, in turns on the same goals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """make bench: success, times, and the same for the peers, in one run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long solve_all takes at most where solutions nearly coincide, with its default time budget."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An FK that shares nothing with ik_node's: it reads the URDF by itself and multiplies link frames."""
 
 from __future__ import annotations

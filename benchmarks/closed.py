@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arms with a closed form: one cold solve and a batch, beside EAIK."""
 
 from __future__ import annotations

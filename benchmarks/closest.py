@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a best effort has the least position error, whatever the seed, then the least direction error."""
 
 from __future__ import annotations

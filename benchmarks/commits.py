@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An earlier commit of this repository, to compare with."""
 
 from __future__ import annotations

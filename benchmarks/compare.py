@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """make compare: the local methods side by side on every arm; writes the page docs/explanation/methods.md."""
 
 from __future__ import annotations

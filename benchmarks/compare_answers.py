@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What make compare measures and reports: the answers of a solver to goals."""
 
 from __future__ import annotations

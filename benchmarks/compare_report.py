@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What make compare writes: the tables of docs/explanation/methods.md and the plots beside it."""
 
 from __future__ import annotations

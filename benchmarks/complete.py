@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """solve_all against brute force."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several solvers on the same goals at the same time: one process each, fed in turns of a few goals."""
 
 from __future__ import annotations

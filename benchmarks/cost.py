@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the running nodes cost: processor time and memory beside those of a bare node in the same run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One case of cost.py: a node beside a bare one, in processes of their own; prints a JSON object.
 
     python -m benchmarks.cost_case '{"folder": "FOLDER", "goals": true, "viewer": false, "parameters": {},

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_node as a program that also counts its objects: it answers each line of its stdin."""
 
 from __future__ import annotations

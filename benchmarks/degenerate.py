@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arms that nearly or exactly have special geometry: goals solved at once, without restarts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Same build, same inputs, same bits."""
 
 from __future__ import annotations

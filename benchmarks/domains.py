@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ROS domains of benchmarks and tests: of their own, and of nobody else at the same time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goals that move along curves at rising speeds: how far behind, beside and outside them the tool is."""
 
 from __future__ import annotations

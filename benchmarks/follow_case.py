@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an ArmController makes of streams of goals, on its own clock; follow.py runs this with any commit.
 
 One JSON list of cases on stdin: description, parameters, start and direction of the goals, and the goals as

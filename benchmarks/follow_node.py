@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goals that move along curves, by the real node over DDS, on an idle and on a busy machine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_nodes in processes of their own that are streamed the same goals over DDS."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far behind and beside a moving goal the tool is, by its speed: docs/explanation/following.png."""
 
 from __future__ import annotations

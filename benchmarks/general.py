@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every solution of arms without parallel axes 2, 3, 4, against brute force and beside peers."""
 
 from __future__ import annotations

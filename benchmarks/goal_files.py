@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_batch: its rate beside that of solve_batch, its memory, and what interruptions change."""
 
 from __future__ import annotations

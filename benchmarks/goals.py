@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kinds of goals that make compare asks every method to meet."""
 
 from __future__ import annotations

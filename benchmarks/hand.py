@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hands that ask for what is mostly out of reach: how close the tool stays, and how calm the joints are."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a hand asks for through its clutch, and the best that an arm can do about it: the judge's own."""
 
 from __future__ import annotations

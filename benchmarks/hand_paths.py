@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recorded-like paths of a hand: smooth wandering, tremor, noise of the tracker, and what goes wrong."""
 
 from __future__ import annotations

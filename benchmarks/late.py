@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Servos that answer late: is any answer taken for that to another request?
 
     python -m benchmarks.late [--answers 100000] [--buses 16] [--share 0.4] [--twice 0.5]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The least time along a joint path within velocity, acceleration and jerk limits, by linear programs.
 
 It shares nothing with ik_node. With b = (du/dt)^2 at the points of a grid, all limits but that of the jerk

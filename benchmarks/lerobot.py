@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LeRobot's own processor steps with ik_node's RobotKinematics and with LeRobot's, which uses placo."""
 
 from __future__ import annotations

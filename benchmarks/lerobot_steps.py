@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run LeRobot's processor steps along hand paths, in a process of their own: see lerobot.py."""
 
 from __future__ import annotations

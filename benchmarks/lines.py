@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Straight lines: what is accepted is straight and within all limits, what is rejected cannot be followed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A million reachable goals in one batch run."""
 
 from __future__ import annotations

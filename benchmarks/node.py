@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The node over real DDS, in processes of its own."""
 
 from __future__ import annotations

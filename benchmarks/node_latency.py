@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The node over real DDS: from goal to motion, and what 200 goals per second do to rate, jitter and memory.
 
     python -m benchmarks.node_latency [--seconds 60] [--goals 300]

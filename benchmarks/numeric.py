@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every arm: ik_node beside the numeric solvers of the field."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a page of the viewer costs: processor time, from a drag to the arm, and memory over a long drag.
 
     python -m benchmarks.page_cost [--minutes 10] [--windows 10] [--drags 200]

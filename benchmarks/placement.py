@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_place: the placements that it finds beside the best of many random ones."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random goals on a simulated arm, through the outputs to both controllers of ros2_control."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IkSolver.prove: of which goals all solutions are proven, whether solve_all agrees, and how soon."""
 
 from __future__ import annotations

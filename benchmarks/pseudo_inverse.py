@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The usual way to follow a hand: a damped pseudo-inverse of the Jacobian, clamped to the limits."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arms made from random numbers: geometry and limits that no file in urdf/ or ../shared has."""
 
 from __future__ import annotations

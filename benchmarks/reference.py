@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A numeric reference that shares nothing with ik_node: many bounded descents over link frames."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_retarget: a dataset of made episodes for three arms, each frame judged by an FK of its own.
 
 For an SO-101 also LeRobot's own steps, which use placo.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run LeRobot's processor step with placo over episodes, in a process of its own: see retarget.py."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goals whose roll stands still, turns and jumps: whether the tool moves alike, and what the roll does."""
 
 from __future__ import annotations

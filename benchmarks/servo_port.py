@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One cycle of a servo bus: time and processor time of our port and of rustypot's, in turns.
 
     python -m benchmarks.servo_port [--rounds 20]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The driver ik_servos beside a bare node: processor time, jitter, and the way from a command to its echo."""
 
 from __future__ import annotations

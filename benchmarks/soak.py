@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The node for a long time: memory, from goal to command, and jitter, with 100 goals per second over DDS.
 
     python -m benchmarks.soak [--minutes 30] [--rate 100]

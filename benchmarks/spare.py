@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arms with six and seven joints: locked joints, and self-motions, against brute force."""
 
 from __future__ import annotations

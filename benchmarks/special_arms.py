@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arms of special geometry, or nearly so: parallel and meeting axes, slides, fewer than five joints."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The first seconds: imports, the first call of each kind, and the time until compiled kernels serve.
 
 Beside another commit if git has it: $BASE, default the last one before the kernels were split.

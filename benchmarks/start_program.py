@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What benchmarks/start.py runs in processes of its own, with this package or an older one.
 
 python start_program.py TASK DESCRIPTION prints the time used as JSON. It imports nothing of benchmarks: the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every reachable goal is solved, and how much faster than by scipy."""
 
 from __future__ import annotations

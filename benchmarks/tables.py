@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables as Markdown that also reads well on a terminal."""
 
 from __future__ import annotations

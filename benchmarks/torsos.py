@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Robots with several tools, put together from copies of shipped arms, for benchmarks and tests."""
 
 from __future__ import annotations

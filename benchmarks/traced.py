@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Self-motions followed by short steps, apart from the solver: a judge of what it finds."""
 
 from __future__ import annotations

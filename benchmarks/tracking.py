@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Following smooth paths point by point."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Solvers of several tools at once on the same pairs of goals, and along the same two tracks."""
 
 from __future__ import annotations

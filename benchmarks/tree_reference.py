@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The least sum of squared misses of several tools that a numeric reference finds, by thousands of descents.
 
 It shares nothing with ik_node: link frames of chain.py, Newton's method with the exact second derivatives of

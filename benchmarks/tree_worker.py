@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One solver of several tools in its own environment: goals from stdin, answers to stdout, as JSON lines.
 
 {"robot": ...} sets up, {"goals": [...], "seed": [...], "starts": k, "follow": bool} solves.

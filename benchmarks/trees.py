@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several tools on one robot: success, times, steps along tracks, and goals that cannot all be met."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goals that cannot be met: what they are called, and how near the best effort comes."""
 
 from __future__ import annotations

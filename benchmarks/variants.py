@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """make compare, second part: the schedules of the random restarts, and the switches of methods."""
 
 from __future__ import annotations

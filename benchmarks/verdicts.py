@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What goals in and out of reach are called on arms without parallel axes 2, 3, 4, and how soon."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goals that a configuration meets within both tolerances, but none is made to meet exactly: all solved."""
 
 from __future__ import annotations

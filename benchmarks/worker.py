@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One solver in its own environment: takes goals from stdin, times the bare calls, writes answers to stdout.
 
 Messages are one line of JSON each. {"arm": ...} sets up, {"goals": ...} solves.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages that are generated from the code and from measurements. A Sphinx extension."""
 
 from __future__ import annotations

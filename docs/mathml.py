@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Formulas as MathML, which browsers display without scripts or a network. A Sphinx extension."""
 
 from __future__ import annotations

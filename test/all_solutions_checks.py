@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What holds for every list of solutions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests in a real browser share: headless chromium, its picture and its mouse."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arms that tests run on: those shipped in urdf/ and those of ../shared/arms, each with its tools."""
 
 from __future__ import annotations

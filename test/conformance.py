@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One suite of checks for every way of solving: the pipeline and each local method, on every arm.
 
 A check is a function of a Subject; test_conformance.py runs all of CHECKS for all subjects. What a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the control tests share: a controller of a small arm, its clock, and what it said and published."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ROS domains for tests, so that no two of them hear each other."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A measured arm behind a controller that carries out trajectories."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which tests make quick and make test leave out: python test/durations.py JUNIT.xml
 
 JUNIT.xml is what `pytest --junitxml=JUNIT.xml` of all tests has written on an idle machine. A new test is

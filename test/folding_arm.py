@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An arm that can fold onto itself and onto a post beside it, as URDF text."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small arm whose text the tests break in one place."""
 
 from __future__ import annotations

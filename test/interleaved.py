@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two calls of two threads in every order that can happen: one of them within the other, at each step."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The launch files as modules, with whatever launch packages there are."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arms made up from axes and offsets, for geometry that no file has."""
 
 from __future__ import annotations

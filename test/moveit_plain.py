@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The messages of moveit_msgs that ik_node uses, with their fields, for tests where it is not installed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """30 deliberate faults, one at a time: does a test fail? python test/mutations.py [--first K] [--count N]
 
 Works on a copy of the repository beside the system's temporary files. First the tests of make quick, which

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A network between a browser and the viewer that can stop and continue, or be cut."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the node tests share: a small arm, and a client that talks to a real node over real DDS."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The hand of an operator, who steers the arm of a rig by poses, with a clutch."""
 
 from __future__ import annotations

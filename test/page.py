@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A browser without a screen: what the page of the viewer would show, and what its user may do."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A second opinion: URDF text to tool point and tool axis in plain numpy, sharing no code with ik_node's."""
 
 from __future__ import annotations

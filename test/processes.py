@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests that start processes share."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Chains of random joints for kernels, and their frames."""
 
 from __future__ import annotations

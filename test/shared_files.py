@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The way to ../shared with the real arms and the broken URDFs; tests that need them skip without."""
 
 from __future__ import annotations

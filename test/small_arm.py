@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small arm with a gripper, as URDF text: what tests of control and of the node move."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A made-up arm of six joints: one more than position and direction need."""
 
 WITH_SPARE = (

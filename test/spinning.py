@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes whose callbacks run in a thread of the test."""
 
 from __future__ import annotations

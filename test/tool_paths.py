@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arms, and paths of their tools, for the tests of tracking and of paths."""
 
 from __future__ import annotations

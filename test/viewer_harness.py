@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the viewer's tests share: the viewer as a process, and a robot's side of its topics."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waiting for what other threads and processes do."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Set up .venv with this package and the extras that are named: python3 tools/set_up.py viewer test
 
 Packages have the tested versions, with the hashes in CONSTRAINTS, if there is such a file for this Python;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """EAIK, many goals in one call on one thread, on the arm rewritten for it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """EAIK: closed forms for 6R arms by subproblem decomposition, all solutions, limits ignored."""
 
 from __future__ import annotations

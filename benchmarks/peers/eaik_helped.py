@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """EAIK on an arm rewritten for it: parallel axes point the same way, a roll on the tool axis is left out.
 
 Where the axes are not exact enough for it, they are rounded, and its answers are as good as that.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mink: a frame task per tool that leaves out the turn about the tool axis."""
 
 from __future__ import annotations

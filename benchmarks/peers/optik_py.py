@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """optik-py."""
 
 from __future__ import annotations

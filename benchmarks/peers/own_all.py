@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_node: every solution."""
 
 from __future__ import annotations

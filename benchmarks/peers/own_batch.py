@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_node, many goals in one call on one thread."""
 
 from __future__ import annotations

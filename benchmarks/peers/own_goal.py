@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_node from bare arrays: making and checking the Goal is part of the time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_node: every solution by restarts alone, as for arms that nothing else is known of."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_node following a path: IkSolver.track from the configuration before."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TreeSolver, with its own restarts."""
 
 from __future__ import annotations

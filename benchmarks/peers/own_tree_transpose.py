@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TreeSolver by the mean rule of transpose steps."""
 
 from __future__ import annotations

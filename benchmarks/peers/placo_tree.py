@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PlaCo: a position task and an axis-align task per tool."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PlaCo: a position task per tool, and an orientation task that leaves out the turn about the tool axis."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyRoki: a pose cost per tool that leaves out the turn about the tool axis, and its limit cost."""
 
 from __future__ import annotations

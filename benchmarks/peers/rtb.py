@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """roboticstoolbox-python's C++ Levenberg-Marquardt solver, ETS.ik_LM."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scipy's bounded least_squares, given ik_node's compiled FK and Jacobian and as many restarts."""
 
 from __future__ import annotations

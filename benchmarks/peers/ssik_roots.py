@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ssik: all solutions of six revolute joints by elimination, derived for an arm when it is loaded."""
 
 from __future__ import annotations

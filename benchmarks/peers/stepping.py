@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Solvers of several tools at once, used as their documents do: steps from a start, then a new start."""
 
 from __future__ import annotations

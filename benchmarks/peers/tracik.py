@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TRAC-IK, by its PyPI package pytracik."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arm as solvers of a whole pose want it: with a virtual roll joint on the tool axis."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Datasets in the layouts of LeRobot v2.1 and v3.0: poses of smooth joint motions of an arm."""
 
 from __future__ import annotations

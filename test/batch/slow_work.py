@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Work on chunks for tests with worker processes, which import it."""
 
 import time

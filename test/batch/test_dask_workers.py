@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real Dask scheduler with real workers, of which some are killed, stopped or replaced."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of goals: every kind gives the same rows, whatever its blocks are; what is damaged says so."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables that are empty, incomplete, mixed, growing, or too large for the disk: what the user reads."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_batch as a program: the same file however it is interrupted, and what the user reads."""
 
 from __future__ import annotations

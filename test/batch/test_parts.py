@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parts of an output: what a crash leaves, who writes, in which order they come."""
 
 from __future__ import annotations

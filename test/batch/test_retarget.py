@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_retarget: poses of a dataset become joints that lead there; everything else stays."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_retarget with tables: rows of one episode become joints, the other columns stay."""
 
 from __future__ import annotations

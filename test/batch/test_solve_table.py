@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """solve_table: the results of solve_batch, row by row, and a reason for every row that holds no goal."""
 
 from __future__ import annotations

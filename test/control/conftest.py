@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Controllers of a small arm."""
 
 from __future__ import annotations

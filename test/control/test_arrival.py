@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrived means measured: the commands rest, and the arm is where they are."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a trajectory controller commands, from trajectories that replace each other in motion."""
 
 from __future__ import annotations

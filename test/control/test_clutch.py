@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The clutch: open until it is closed, and open again whatever goes wrong."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cone of a ball joint: no sample and no motion leaves it."""
 
 from __future__ import annotations

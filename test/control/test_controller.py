@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ArmController: what is commanded, and what is not, when requests and measurements come in any order."""
 
 from __future__ import annotations

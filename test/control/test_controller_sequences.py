@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ArmController under any sequence of events: no sample that is not allowed, and always a way out.
 
 Hypothesis makes the sequences; IK_NODE_SEQUENCES says how many. The judge here shares nothing with gate.py.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A slow computer is not a stuck joint: measurements count for the time when they were made."""
 
 from __future__ import annotations

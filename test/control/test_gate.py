@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The gate: every sample of every motion passes, and one that breaks a limit never does."""
 
 import numpy as np

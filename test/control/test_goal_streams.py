@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goal streams: where a moving goal is at any time, by the goals so far."""
 
 from __future__ import annotations

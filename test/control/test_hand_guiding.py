@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hand guiding: commands follow the measured joints, slowly, and only while that was asked for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inbox: whether the worker is slow."""
 
 from __future__ import annotations

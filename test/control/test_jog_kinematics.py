@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JogKinematics: steps of the tool that no joint limit, reach or singularity turns into jumps."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits from a joint_limits.yaml and margins: they hold for the solver, the motion and the gate alike."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Controllers after stalls, and samples and measurements that come late."""
 
 from __future__ import annotations

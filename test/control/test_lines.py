@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Straight lines: followed within 0.2 mm and 0.1 degrees, or rejected with the place."""
 
 from __future__ import annotations

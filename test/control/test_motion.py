@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JointMotion: no sample breaks a limit, whatever is asked and whenever; every target is reached."""
 
 import math

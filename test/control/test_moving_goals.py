@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moving goals: how the joints follow them within all limits."""
 
 from __future__ import annotations

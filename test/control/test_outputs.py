@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What controllers receive: trajectories of whole moves, and lists of positions with a gripper in them."""
 
 from __future__ import annotations

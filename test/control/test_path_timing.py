@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Timing of joint paths: every limit holds at every time, and little time is lost."""
 
 import numpy as np

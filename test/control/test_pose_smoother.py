@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a hand is between and after its poses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Threads that meet at the worst moment: each test stops one there and runs the other one meanwhile."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An arm is commanded only where it is known to be, and what was stopped stays stopped."""
 
 from __future__ import annotations

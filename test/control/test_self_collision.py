@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Self-collision: no goal, no motion and no sample in which parts of the robot overlap."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Controllers of one robot: the arms move at the same time and never touch each other."""
 
 from __future__ import annotations

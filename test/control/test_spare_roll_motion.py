@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A joint that only rolls a tool: whatever it does, the tools go on."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A hand that steers an arm: poses, the clutch, how it ends, and short paths of the benchmark."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever moves or places the arm while the clutch is held: the tool stays there until the hand moves."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tool: its speed, its turn rate and the box that it may not leave."""
 
 from dataclasses import replace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trajectories that are sent whole pass the gate too: one that breaks a limit never goes out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fault campaign: randomised runs of a real node over real DDS, and a judge of all that it publishes.
 
     make faults                                    1,000 runs

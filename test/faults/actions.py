@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Actions: what happens at a time of a run; everything random in them was drawn beforehand."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Activities: what the arm is asked to do in a run, so that faults meet it in every phase."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arena: one real node in a process of its own, an arm behind it, and a client that hears it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The whole campaign: runs in several processes, and the table of what was found."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Controllers: what drives the joints, after the documentation of ros2_control, and without ik_node.
 
 For each joint the newest command counts. What no controller would take is not taken: the judge sees it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Driver: the arm at the other end. Its joints do what they are commanded; its feedback may be disturbed."""
 
 from __future__ import annotations

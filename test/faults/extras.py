@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Extras: what only some systems have, since PyPI has no wheels of it: the action of controllers, and tf2."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Judge: checks every sample that the node publishes. It shares no code with ik_node.
 
 Bounds follow from the URDF and the parameters in force: where these change, the widest of them count. A

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TrajectoryJudge: what a joint_trajectory_controller would make of the trajectories that it is sent.
 
 Between the points it follows quintics. That to the first point depends on when a message arrives, so only

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Good messages for every input."""
 
 from __future__ import annotations

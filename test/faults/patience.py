@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Patience: how long a node may take, without the time for which this machine gave it no processor."""
 
 from __future__ import annotations

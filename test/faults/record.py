@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Record: everything that the node publishes and that it is sent, with the time by one steady clock."""
 
 from __future__ import annotations

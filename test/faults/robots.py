@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The robots of the campaign, read from the URDF without ik_node: limits to judge by, poses to ask for."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run: an activity and one to three faults at once, then the question whether the arm still works."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Setups: what the nodes of a campaign are started with."""
 
 from __future__ import annotations

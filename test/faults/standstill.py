@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Standstills: an arm that should move, does not, and nobody says why."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TrajectoryController: offers the action follow_joint_trajectory as a joint_trajectory_controller does.
 
 After the documentation of ros2_controllers, the newest goal replaces the one before, which is aborted; a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the arguments of arm.launch.py start, and with what; test_launch_run.py runs it where ROS 2 is."""
 
 from __future__ import annotations

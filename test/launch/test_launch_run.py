@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """arm.launch.py with the launch packages of ROS 2, and a real run, where they are installed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What arm.launch.py starts for robots with several tools."""
 
 from __future__ import annotations

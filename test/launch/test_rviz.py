@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The RViz configuration: what it listens to, sends and stands on."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """so101.launch.py: arm.launch.py with the values of an SO-101; loaded by launch where ROS 2 has it."""
 
 from __future__ import annotations

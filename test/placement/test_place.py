@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_place: no worse than many random placements, and the same judgement as by solving each goal."""
 
 from __future__ import annotations

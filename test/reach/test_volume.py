@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_reach --volume: what it says of a position is what the solver finds there, and others read its file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recordings, read back by mcap's own reader and decoder and compared with what was published."""
 
 from __future__ import annotations

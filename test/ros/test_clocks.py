@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trajectories have a stamp where the clocks of the arm and this computer agree, else they begin at once."""
 
 from __future__ import annotations

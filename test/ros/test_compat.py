@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every entry of compat.py, with the rclpy that is installed."""
 
 from __future__ import annotations

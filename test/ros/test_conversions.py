@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversions: what goes in comes out, and what must not go in is rejected with the reason."""
 
 import math

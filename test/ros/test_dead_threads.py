@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arm rests and a reason is given when a thread of the node has ended."""
 
 import math

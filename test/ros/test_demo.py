@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_demo: starts all, says what goes on, and leaves nothing behind however it ends."""
 
 import os

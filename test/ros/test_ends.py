@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a node leaves behind when it ends, or takes from the process that it runs in."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A short version of make faults, and the judge itself: it must find what is wrong with samples."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The action client, against a stand-in for the action: control_msgs has no wheel on PyPI.
 
 The futures are rclpy's; the server's answers are given by hand, in every order that matters.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Frames that only tf2 knows, asked for in several threads at once; a stand-in takes the place of tf2."""
 
 from __future__ import annotations

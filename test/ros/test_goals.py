@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_goals: the goals it publishes lie on the track asked for, and it takes another one while it runs."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_goto as a process, against a real node over DDS: what it prints, and how it ends."""
 
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The managed node over real DDS: each step by the standard services, in rest and in motion."""
 
 import threading

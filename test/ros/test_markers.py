@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Markers: what RViz is given to draw for a goal and for a track."""
 
 from __future__ import annotations

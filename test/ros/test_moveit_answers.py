@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers to MoveIt's requests for kinematics, without DDS: seeds, links, frames, collisions and codes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How long a request of MoveIt may be searched after it has waited for those before it, without DDS."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """compute_ik, solve_ik and compute_fk over DDS, where moveit_msgs is installed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A new output is one file and one row: the proof, on a copy of the package."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bad messages: each is rejected with its reason on ~/status, the motion goes on as if it had not come."""
 
 import math

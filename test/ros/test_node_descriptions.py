@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_node over real DDS: descriptions that come late, broken, again and anew."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits by parameters of a real node: joint limits, the tool's limits, the workspace, self-collision."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outputs to controllers, over real DDS with a simulated arm on the other side."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_node as a process: how it ends, and with which exit code."""
 
 import contextlib

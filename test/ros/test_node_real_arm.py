@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real arm on the other end: the node commands nothing before it knows where the joints are.
 
 The driver here is a node of its own over real DDS: it takes joint_commands and publishes joint_states.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What ik_node reports while it runs, as diagnostics and as numbers, over real DDS."""
 
 import math

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the main thread of ik_node must survive or not wait for: bad messages, transitions in mid-motion."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_play as a process, against a real node over DDS: programs run, are refused, stopped or disturbed."""
 
 from __future__ import annotations

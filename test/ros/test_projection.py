@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """~/project_pose over DDS: what can be reached of a pose, without moving the arm."""
 
 from __future__ import annotations

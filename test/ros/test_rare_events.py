@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Events of publishers and subscriptions: not waited for with every message, and not lost."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports on streams of goals: fewer of those that say the same, and none less of all others."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports that belong to no goal: none is older than the one before it, and none is taken for a goal's."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """config/sros2_policy.xml gives a real node exactly the rights that it uses."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Samples that keep step with a controller: each of its periods gets one, whatever their clocks do."""
 
 from __future__ import annotations

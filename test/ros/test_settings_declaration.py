@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parameters: the file in config/ is the dataclass, values are checked, changes are all or nothing."""
 
 import dataclasses

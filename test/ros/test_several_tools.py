@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One node with several tools: two arms side by side, and two arms on one torso. Real nodes over real DDS."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Late measurements and suspended processes slow the arm down or stop it, and are named as the reason."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A short version of make soak. It judges no times, and memory only by what it would say of some figures."""
 
 from __future__ import annotations

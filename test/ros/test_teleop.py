@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A hand over real DDS: twists, joint velocities and poses move the arm, and their silence ends that."""
 
 import time

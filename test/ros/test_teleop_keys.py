@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_teleop: keys of a terminal move a real node over DDS."""
 
 import os

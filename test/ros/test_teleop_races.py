@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Callbacks of a hand that meet its thread, or one another, at the worst moment."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goals in frames that only tf2 knows, and transforms that are not worth the name."""
 
 from __future__ import annotations

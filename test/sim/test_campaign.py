@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A short version of make bench BENCH=plant."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The simulated arm: what its controllers take and reject, and how a real arm differs from an ideal one."""
 
 from __future__ import annotations

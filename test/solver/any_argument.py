@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every public callable of ik_node with arguments of any kind, found by introspection.
 
 Public are the names of ik_node.__all__ and what documented modules offer, the methods of these classes, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """solve_all: every solution, true, distinct, within the limits, in order."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever the arguments are, public callables return or raise an error of ik_node."""
 
 from __future__ import annotations

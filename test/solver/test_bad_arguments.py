@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """IkSolver: arguments that it rejects, and with which words."""
 
 from __future__ import annotations

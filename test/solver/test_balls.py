@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ball joints in the solver: cones are kept, goals inside are found, and nothing locks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """solve_batch: many goals at once, each answered as by solve."""
 
 from __future__ import annotations

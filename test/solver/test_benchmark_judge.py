@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The benchmark's own FK, by which every solver's answers are judged, against yourdfpy's."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Normal equations of branching robots: those of dense algebra, without the zeros between branches."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The families with a formula: recognised from the geometry, and right for every arm of the family."""
 
 from __future__ import annotations

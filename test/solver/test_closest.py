@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Closest configurations against a numeric reference: scipy's descents from many places, SLSQP to the end."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where searches for the closest configuration start, and what they find on arms without a formula."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cold start: everything is compiled for one set of types, before it is called."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """make compare on one arm with few goals: it writes what the docs show, for every method."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run the conformance suite: every check for every method on every arm."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Robot, Arm, IkSolver and Goal can be copied and sent to other processes, and answer the same bits there."""
 
 from __future__ import annotations

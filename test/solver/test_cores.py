@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Threads are as many as the cores that the process may use."""
 
 from __future__ import annotations

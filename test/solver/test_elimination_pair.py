@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All solutions of arms of special geometry and of arms with few joints, by two equations in two joints."""
 
 from __future__ import annotations

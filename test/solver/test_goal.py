@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goal: what is accepted, what is rejected, and with which words."""
 
 from __future__ import annotations

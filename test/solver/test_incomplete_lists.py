@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists of solutions that are not complete: a joint is free, time runs out, or there is no end of them."""
 
 from __future__ import annotations

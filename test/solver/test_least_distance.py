@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The position error of the closest configuration is the least possible, for every direction and seed."""
 
 from __future__ import annotations

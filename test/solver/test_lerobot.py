@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """RobotKinematics as LeRobot calls it: degrees, a gripper that is passed through, no jumps."""
 
 from __future__ import annotations

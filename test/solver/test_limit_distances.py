@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LimitDistances finds what a comparison of all solutions finds."""
 
 from __future__ import annotations

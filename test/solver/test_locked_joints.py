@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """solve_all with joints locked: the others are solved as an arm of their own, completely."""
 
 from __future__ import annotations

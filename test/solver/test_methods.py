@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The local methods: their registry, their switches, their steps and the schedules of their restarts."""
 
 from __future__ import annotations

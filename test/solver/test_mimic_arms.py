@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All solutions of arms with mimic joints."""
 
 from __future__ import annotations

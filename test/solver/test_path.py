@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goals along paths, planned as a whole."""
 
 from __future__ import annotations

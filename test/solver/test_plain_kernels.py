@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kernels serve plain until they are compiled: no warnings, and the same answers, bit for bit."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All solutions proven by interval arithmetic, and what is not proven."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_reach: positions and directions that an arm can take are counted, and none that it cannot."""
 
 from __future__ import annotations

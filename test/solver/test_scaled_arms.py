@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Best efforts of one arm in several sizes: the same directions, and positions in proportion."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Self-motions of arms with one spare joint: all that others find, and one configuration of each."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a solver shares: between calls, with other threads, and with the program that lets go of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goal.lateral: served by the spare roll where there is one, and by nothing else."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arms that benchmarks make, and what counts as a missed solution of theirs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every call that may search has a time budget by default, and says so when it ends early."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goals followed step by step: the branch is kept, and its end announced."""
 
 from __future__ import annotations

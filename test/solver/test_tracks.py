@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tracks: continuous, closed, at the speed asked for, in the plane asked for."""
 
 import math

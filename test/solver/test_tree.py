@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several tools on one robot: TreeSolver against solvers of single arms, plain FK and a numeric reference."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference for goals of several tools out of reach: its derivatives, and what it finds beside SciPy."""
 
 from __future__ import annotations

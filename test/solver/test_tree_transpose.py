@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The mean rule of averaged Jacobian-transpose steps: the method transpose of trees."""
 
 from __future__ import annotations

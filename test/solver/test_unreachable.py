@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goals called unreachable, and their reasons: the amount of each is checked."""
 
 from __future__ import annotations

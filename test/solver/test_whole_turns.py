@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The whole turns of all solutions."""
 
 from __future__ import annotations

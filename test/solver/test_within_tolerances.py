@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Goals that no configuration meets exactly, but one does within both tolerances: they are solved."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small arm, for checks of programs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A check plans what the controller then does, and names each point that cannot be reached."""
 
 from __future__ import annotations

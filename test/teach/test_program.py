@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs as files: what is written is read again, and what is wrong is told with its line."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A runner and a real controller: it asks for each motion once the one before has arrived, and else ends."""
 
 from __future__ import annotations

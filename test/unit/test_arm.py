@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arm: from URDF to arrays, forward kinematics, Jacobian, limits and effective DoF."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ball joints in a URDF: three revolute joints in one point, and the limits of the whole."""
 
 from __future__ import annotations

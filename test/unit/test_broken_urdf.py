@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every file of ../shared/broken_urdf: loads as stated, or gets the error that helps."""
 
 from __future__ import annotations

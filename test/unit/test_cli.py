@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_solve and ik_inspect as a user meets them: what they print, and how they end."""
 
 from __future__ import annotations

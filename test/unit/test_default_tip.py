@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which link is the tip where none is given, and what is said of it."""
 
 from __future__ import annotations

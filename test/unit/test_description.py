@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of every encoding, and xacro."""
 
 from __future__ import annotations

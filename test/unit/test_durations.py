@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which tests durations.py calls slow and long."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Eigenvalues of small matrices against LAPACK's."""
 
 import numpy as np

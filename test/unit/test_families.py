@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The curve of configurations that leave the tool where it is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Descriptions from a topic may be anything: none takes much memory, smuggles entities in or fills a log."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may import whom: the contracts in pyproject.toml hold, and would notice a breach."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JointSet: which joints are free, what the others follow, and how fast they may go."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cache of compiled kernels: what makes them stale, who fills it, and where it is kept."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Taking over compiled kernels at run time: threads that meet at the worst moment, and failures."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The compiled kernels, each against arithmetic done another way."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which files the meshes of a description are, and which a description may not name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A joint that others follow goes only as far as all of them may."""
 
 from __future__ import annotations

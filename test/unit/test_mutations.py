@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The deliberate faults of mutations.py still apply to the code."""
 
 from __future__ import annotations

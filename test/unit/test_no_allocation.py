@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No solve allocates per iteration: numba counts the arrays that compiled code makes."""
 
 from __future__ import annotations

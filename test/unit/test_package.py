@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """package.xml, setup.py, the changelog and the files on disk tell one story."""
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import yaml
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.extras import EXTRAS, PACKAGES, require
 
+SOURCES = {'.py', '.yaml', '.xacro', '.urdf', '.xml', '.rviz'}
 ROOT = Path(__file__).resolve().parents[2]
 
 # Where the name that is imported is not the name that is installed.
@@ -96,9 +98,13 @@ def test_manifest_setup_and_changelog_agree(manifest: Any, setup: Any) -> None:
     ]
 
 
-def test_every_module_names_its_licence() -> None:
-    for path in [*(ROOT / 'ik_node').rglob('*.py'), *(ROOT / 'launch').glob('*.py')]:
-        assert path.read_text(encoding='utf-8').startswith('# SPDX-License-Identifier: Apache-2.0\n'), path
+def test_every_source_names_its_licence() -> None:
+    folders = ('ik_node', 'launch', 'test', 'benchmarks', 'tools', 'config', 'urdf')
+    found = [path for folder in folders for path in (ROOT / folder).rglob('*') if path.suffix in SOURCES]
+    assert len(found) > 900
+    for path in [*found, *(ROOT / 'docs').glob('*.py'), ROOT / 'setup.py']:
+        first = path.read_text(encoding='utf-8').splitlines()[:2]  # the first of XML is its own
+        assert any('SPDX-License-Identifier: Apache-2.0' in line for line in first), path
 
 
 def brought_by_pip(setup: Any, *extras: str) -> set[str]:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is used of the inside of numba, viser and websockets: each test names an entry and who needs it.
 
 setup.py allows versions that do not exist yet. If one changes an entry, its test says which.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lines on the progress of a long command, for logs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What README.md and docs/ promise is what the package has."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """tools/set_up.py: uv does as pip is configured, what is there is kept, and errors come in full."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The arms in urdf/: read without a word of warning, shaped and numbered as documented."""
 
 from __future__ import annotations

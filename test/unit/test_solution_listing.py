@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists of solutions: those of solve_all, what forbids others, and the nearest to a goal out of reach."""
 
 from __future__ import annotations

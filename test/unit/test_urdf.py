@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading URDF: real arms against other forward kinematics, and what a Robot answers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each fault of a description gets the error that names element, attribute, line and remedy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever is done to a description, it is read as a sound robot or rejected with UrdfError."""
 
 from __future__ import annotations

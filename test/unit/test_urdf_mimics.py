@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A mimic that cannot be followed: ignored off the arm, an error on it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is merely untidy is read, with one sentence for each matter; what is harmless, without a word."""
 
 from __future__ import annotations

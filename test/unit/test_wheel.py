@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The wheel that is released works in an environment where nothing else is installed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What xacro cannot expand is reported with its file, xacro's own words and a remedy, in one line."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may use the page: over real sockets, as web pages, browsers and other programs would try."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sliders of the panel for an arm with a ball joint: a real viser server, without a browser."""
 
 from __future__ import annotations

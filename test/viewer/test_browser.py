@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_node and its viewer in a real browser: headless chromium, a real mouse, the arm gets there."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who may move a goal that is dragged in RViz, over time."""
 
 from __future__ import annotations

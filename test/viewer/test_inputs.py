@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What users do at any moment is obeyed: presses at every step of the code that takes them."""
 
 from __future__ import annotations

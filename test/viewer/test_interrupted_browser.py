@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A network that stops in the middle of a drag, and a page that is closed there, in a real browser."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inputs that arrive late or are overtaken: nothing moves by them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sliders for link lengths: the description is rebuilt, the arm goes on, a real arm stays as it is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ik_marker with a real server of interactive markers and a real ik_node: a client drags as RViz does."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Methods in the viewer: the solver of ik_node chosen while it runs, and slow motion."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page on a phone, by touch: 390 x 844 pixels, as chromium emulates one."""
 
 from __future__ import annotations

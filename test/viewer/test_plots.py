@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of plots, and the maps of the workspace, without a page."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plots in a real browser: they are drawn, and looking back by the mouse moves a ghost only."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plots and maps of the workspace in the page: shown while users want them, and nothing moves by them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clicks hit what their ray meets."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Record and replay in a real browser: what moved is in the file, and a replay moves a ghost only."""
 
 from __future__ import annotations

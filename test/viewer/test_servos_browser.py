@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Emulated servos in a real browser: the folder Servos, and from ik_demo to the first goal and Stop."""
 
 from __future__ import annotations

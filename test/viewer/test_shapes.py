@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shapes that the viewer draws for a robot."""
 
 from __future__ import annotations

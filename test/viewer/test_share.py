@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Links to an arm at its joints and goal: what they say, and that none moves the arm by itself."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Solutions in a real browser: a click of the mouse on a row or a ghost, and the arm goes there."""
 
 from __future__ import annotations

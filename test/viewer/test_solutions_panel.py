@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The list of solutions in the page: what a click does, and what none does."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs in the page, with a real ik_node: taught, checked, run, disturbed; nothing moves unasked."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs taught, checked, run and stopped in a real browser, by clicks and drags of the mouse."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The viewer, as a browser and a robot see it, and the shapes that it draws."""
 
 from __future__ import annotations

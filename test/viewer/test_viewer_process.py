@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The viewer as a process: how it starts and ends, and what it does without a clock."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The viewer of a robot with two tools: a gizmo, a card and buttons for each."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The thread behind lists and curves: a failure is an answer too."""
 
 from __future__ import annotations

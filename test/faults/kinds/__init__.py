@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kinds of faults: one row each. A kind draws a plan; it must lift what it disturbs by the end of the run."""
 
 from __future__ import annotations

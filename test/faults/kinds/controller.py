@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of the controllers that offer the action: how they answer, what they do unasked."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Garbage on every topic that the node subscribes to and in every service that it offers.
 
 They are found by introspection, so what is new is covered, and what only some systems have: TF, the feedback

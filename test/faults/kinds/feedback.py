@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of the feedback: of the messages of a driver, not of their fields."""
 
 from __future__ import annotations

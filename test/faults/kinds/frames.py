@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults of frames that only tf2 knows: goals and commands are in the frame of a camera on a mount."""
 
 from __future__ import annotations

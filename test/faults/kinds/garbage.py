@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Garbage: every field of every input, one or several at a time, with what no sender should send."""
 
 from __future__ import annotations

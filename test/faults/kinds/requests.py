@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults in what is asked of the node: too much, at the wrong time, or by two at once."""
 
 from __future__ import annotations
