@@ -46,7 +46,7 @@ newest:  ## Run every test with the newest versions of all packages that setup.p
 quick: venv-test  ## Lint, and run the tests that need neither ROS nor a browser nor much time
 	@$(RUN) -m ruff check
 	@$(KERNELS)
-	@$(PYTEST) -q -m 'not slow' test/unit test/solver test/control test/servos test/sim
+	@$(PYTEST) -q -m 'not slow' $(addprefix test/, unit solver control batch placement reach teach servos sim)
 
 durations:  ## Choose the tests of make quick and make test by the times in FROM=junit.xml, which pytest --junitxml has written
 	@$(PYTHON) test/durations.py '$(FROM)'

@@ -16,7 +16,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 FILE = Path(__file__).with_name('durations.json')
-FOLDERS = ('test/unit/', 'test/solver/', 'test/control/', 'test/servos/', 'test/sim/')  # of make quick
+QUICK = ('unit', 'solver', 'control', 'batch', 'placement', 'reach', 'teach', 'servos', 'sim')
+FOLDERS = tuple(f'test/{name}/' for name in QUICK)  # of make quick
 ITEM, FUNCTION = 0.1, 0.25  # [s] of one case of a quick test, and of all its cases
 BUDGET = 300.0  # [s] of the tests of make test, one after the other: its functions are those that take least
 

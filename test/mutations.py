@@ -19,9 +19,11 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from durations import FOLDERS
+
 ROOT = Path(__file__).resolve().parents[1]
 SUITES = {
-    'quick': ('-m', 'not slow', *(f'test/{name}' for name in ('unit', 'solver', 'control', 'servos', 'sim'))),
+    'quick': ('-m', 'not slow', *FOLDERS),
     'test': ('-m', 'not long'),
 }
 TIMEOUT = 1800.0  # [s]: a test that hangs has noticed, too

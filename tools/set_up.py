@@ -152,7 +152,7 @@ def install(extras: list[str], newest: bool = False) -> None:
             with Step('fetching uv'):
                 call(*pip, 'install', 'uv', **as_pip)
         settings = uv_settings(call(*pip, 'config', 'list', **as_pip))
-        with Step('installing packages') as step:
+        with Step(f'installing {"tested" if pinned else "newest"} packages') as step:
             said = call(UV, 'pip', 'install', '--python', PYTHON, *packages, *chosen, **settings)
             step.result = ''.join(
                 f', {count} packages' for count in re.findall(r'Installed (\d+) package', said)

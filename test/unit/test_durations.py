@@ -20,6 +20,11 @@ REPORT = """<testsuites><testsuite>
 </testsuite></testsuites>"""
 
 
+def test_make_quick_has_the_folders_whose_tests_are_measured_for_it() -> None:
+    makefile = (Path(__file__).parents[2] / 'Makefile').read_text(encoding='utf-8')
+    assert f"-m 'not slow' $(addprefix test/, {' '.join(durations.QUICK)})" in makefile
+
+
 def test_the_slowest_functions_are_left_out(tmp_path: Path, monkeypatch) -> None:
     report = tmp_path / 'junit.xml'
     report.write_text(REPORT)
