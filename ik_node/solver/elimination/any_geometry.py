@@ -27,11 +27,11 @@ def any_form(arm: Arm) -> EliminationForm | None:
     chain = chain_of(arm, direction=True)
     if chain is None or chain.n != 5:
         return None
-    way = last_two(chain, np.vstack([chain.point, chain.axis]))
-    equations = equations_of(chain, way)[0]
-    goals = goal_vectors(chain, way, direction=True)
+    plan = last_two(chain, np.vstack([chain.point, chain.axis]))
+    equations = equations_of(chain, plan)[0]
+    goals = goal_vectors(chain, plan, direction=True)
     regular, constants = max(
-        (_constants(chain, way, equations, goals, c) for c in range(3)), key=lambda made: made[0]
+        (_constants(chain, plan, equations, goals, c) for c in range(3)), key=lambda made: made[0]
     )
     if not regular > REGULAR:
         return None
@@ -39,7 +39,7 @@ def any_form(arm: Arm) -> EliminationForm | None:
 
 
 def _constants(
-    chain: TaskChain, way: EliminationPlan, equations: Array, goals: Array, joint_c: int
+    chain: TaskChain, plan: EliminationPlan, equations: Array, goals: Array, joint_c: int
 ) -> tuple[float, Array]:
     """Return the distance from singularity of the matrix of joint c, and the constants (ROWS_OF_THREE, 15).
 
@@ -64,7 +64,7 @@ def _constants(
     # Y = c - s t, X = c t + s
     powers = np.array([[c * c, -2 * c * s, s * s], [c * s, c * c - s * s, -c * s], [s * s, 2 * c * s, c * c]])
     constants = np.zeros((rows.ROWS_OF_THREE, 15))
-    constants[: rows.COEFFICIENTS] = base_of(chain, way)[: rows.COEFFICIENTS]
+    constants[: rows.COEFFICIENTS] = base_of(chain, plan)[: rows.COEFFICIENTS]
     constants[0, [rows.STAGE, rows.OUTER_A, rows.OUTER_B]] = rows.ANY_THREE, joint_a, joint_b
     constants[0, rows.OUTER_C] = joint_c
     constants[rows.COMMON, [rows.TURNED, rows.TURNED + 1]] = c, s

@@ -28,7 +28,7 @@ GOALS = 12  # at which a plan is tested when an arm is loaded
 FOUND = 11  # of them whose configuration must be found
 RAW_ERROR = 1e-5  # rad or share of the size: candidates are polished from there
 MOST = 32  # candidates of a goal
-SETTLED = False, False, 1e-10  # geometry, equations and error of a way that needs no comparison
+SETTLED = False, False, 1e-10  # geometry, equations and error of a plan that needs no comparison
 
 
 def pair_form(arm: Arm, direction: bool) -> EliminationForm | None:
@@ -43,26 +43,26 @@ def pair_form(arm: Arm, direction: bool) -> EliminationForm | None:
     best: dict[str, tuple[tuple[bool, bool, float], EliminationPlan, Array]] = {}  # by name
     rejected = []
     samples = _samples(arm)
-    for way in _ways(chain, direction):
+    for plan in _plans(chain, direction):
         if any(rank < SETTLED for rank, _, _ in best.values()):
-            rejected.append(f'{way.name}, but {min(best)}')
+            rejected.append(f'{plan.name}, but {min(best)}')
             continue
-        for constants in constants_of(chain, way, direction):
-            error = _tried(arm, constants, way, samples, direction)
+        for constants in constants_of(chain, plan, direction):
+            error = _tried(arm, constants, plan, samples, direction)
             if error is None:
                 continue
-            rank = way.deviation >= EXACT_TOLERANCE, constants[0, rows.STAGE] == rows.ANY_TWO, error
-            if way.name not in best or rank < best[way.name][0]:
-                best[way.name] = rank, way, constants
+            rank = plan.deviation >= EXACT_TOLERANCE, constants[0, rows.STAGE] == rows.ANY_TWO, error
+            if plan.name not in best or rank < best[plan.name][0]:
+                best[plan.name] = rank, plan, constants
             if rank < SETTLED:
                 break
-        if way.name not in best:
-            rejected.append(f'{way.name}, but too many solutions are missed')
+        if plan.name not in best:
+            rejected.append(f'{plan.name}, but too many solutions are missed')
     if not best:
         return None
-    _, way, constants = min(best.values(), key=lambda found: found[0])
-    rejected += [f'{name}, but {way.name}' for name in best if name != way.name]
-    return EliminationForm(way.name, frozen(constants), way.deviation, tuple(rejected))
+    _, plan, constants = min(best.values(), key=lambda found: found[0])
+    rejected += [f'{name}, but {plan.name}' for name in best if name != plan.name]
+    return EliminationForm(plan.name, frozen(constants), plan.deviation, tuple(rejected))
 
 
 def _samples(arm: Arm) -> Array:
@@ -73,7 +73,7 @@ def _samples(arm: Arm) -> Array:
     return samples
 
 
-def _ways(chain: TaskChain, direction: bool) -> Iterator[EliminationPlan]:
+def _plans(chain: TaskChain, direction: bool) -> Iterator[EliminationPlan]:
     """Yield the plans that the geometry allows."""
     tool = np.vstack([chain.point, chain.axis if direction else np.zeros(3)])
     n = chain.n
@@ -142,9 +142,11 @@ def _wrists(chain: TaskChain) -> Iterator[EliminationPlan]:
     yield EliminationPlan(name, rows.ONE_JOINT, 0, normals, tool, gap, wrist=True, along=along)
 
 
-def _tried(arm: Arm, constants: Array, way: EliminationPlan, samples: Array, direction: bool) -> float | None:
+def _tried(
+    arm: Arm, constants: Array, plan: EliminationPlan, samples: Array, direction: bool
+) -> float | None:
     """Return the median error of a plan at the configurations of goals; None if it misses too many."""
-    allowed = min(RAW_ERROR + 10.0 * math.sqrt(way.deviation), 0.3)  # near double roots the square root
+    allowed = min(RAW_ERROR + 10.0 * math.sqrt(plan.deviation), 0.3)  # near double roots the square root
     span = np.where(arm.prismatic, max(arm.reach, 1e-9), 1.0)
     errors = []
     out = np.empty((MOST, arm.n + len(arm.joints)))

@@ -44,14 +44,14 @@ class EliminationPlan:
         return {rows.ONE_JOINT: 1, rows.TWO_JOINTS: 2}.get(self.inner, 3)
 
 
-def constants_of(chain: TaskChain, way: EliminationPlan, direction: bool) -> Iterator[Array]:
+def constants_of(chain: TaskChain, plan: EliminationPlan, direction: bool) -> Iterator[Array]:
     """Yield the constants (ROWS, 15) of a plan, with either of two outer joints solved first."""
-    equations, outer = equations_of(chain, way)
-    goals = goal_vectors(chain, way, direction)
+    equations, outer = equations_of(chain, plan)
+    goals = goal_vectors(chain, plan, direction)
     sizes = np.abs(equations @ goals.T).max(axis=tuple(range(1, equations.ndim - 1)))
     scale = np.median(sizes, axis=-1)
     equations = equations / np.where(scale > 0.0, scale, 1.0).reshape(-1, *(1,) * (equations.ndim - 1))
-    base = base_of(chain, way)
+    base = base_of(chain, plan)
     if not outer:
         base[0, rows.STAGE] = rows.NO_UNKNOWN
         yield base
@@ -75,16 +75,16 @@ def constants_of(chain: TaskChain, way: EliminationPlan, direction: bool) -> Ite
                 yield constants
 
 
-def equations_of(chain: TaskChain, way: EliminationPlan) -> tuple[Array, tuple[int, ...]]:
+def equations_of(chain: TaskChain, plan: EliminationPlan) -> tuple[Array, tuple[int, ...]]:
     """Return coefficients (k, 3, .., 15) of the equations, and the outer joints whose monomials they have."""
-    last = 3 if way.wrist else chain.n
-    before, behind = tuple(range(way.first)), tuple(range(way.first + way.width, last))
+    last = 3 if plan.wrist else chain.n
+    before, behind = tuple(range(plan.first)), tuple(range(plan.first + plan.width, last))
     sight = np.eye(15)
     for k in before:  # later ones to the left: M_2^-1 M_1^-1
         sight = np.einsum('jab,...bc->...jac', chain.matrices(k, inverse=True), sight)
-    goal = -np.einsum('ka,...ab->k...b', way.normals, sight)
-    tool = np.einsum('ka,...a->k...', way.normals, moved(chain, behind, way.tool))
-    shape = (len(way.normals), *(3,) * (len(before) + len(behind)), 15)
+    goal = -np.einsum('ka,...ab->k...b', plan.normals, sight)
+    tool = np.einsum('ka,...a->k...', plan.normals, moved(chain, behind, plan.tool))
+    shape = (len(plan.normals), *(3,) * (len(before) + len(behind)), 15)
     equations = np.zeros(shape)
     of_goal: tuple[Any, ...] = (slice(None),) * (1 + len(before)) + (0,) * len(behind)
     of_tool: tuple[Any, ...] = (slice(None),) + (0,) * len(before) + (slice(None),) * len(behind) + (0,)
@@ -161,7 +161,7 @@ def _stage(values: Array, slides_a: bool, slides_b: bool) -> int:
     return rows.SLIDE_LAST if slides_b else rows.TURN_LAST
 
 
-def goal_vectors(chain: TaskChain, way: EliminationPlan, direction: bool) -> Array:
+def goal_vectors(chain: TaskChain, plan: EliminationPlan, direction: bool) -> Array:
     """Return the vectors (8, 15) of random goals that the chain can meet, for the equations."""
     rng = np.random.default_rng(3)
     vectors = []
@@ -170,29 +170,31 @@ def goal_vectors(chain: TaskChain, way: EliminationPlan, direction: bool) -> Arr
         for k in reversed(range(chain.n)):
             row = _joint_row(chain, k, None)
             kernels.move(row, float(rng.uniform(-1, 1) if chain.slides[k] else rng.uniform(-3, 3)), v)
-        if way.wrist:
-            v[:3] -= way.along * v[3:]
+        if plan.wrist:
+            v[:3] -= plan.along * v[3:]
         vectors.append(vector_at(v.reshape(2, 3)))
     return np.array(vectors)
 
 
-def base_of(chain: TaskChain, way: EliminationPlan) -> Array:
+def base_of(chain: TaskChain, plan: EliminationPlan) -> Array:
     """Return the constants (ROWS, 15) but for the equations and how they are solved."""
     form = np.zeros((rows.ROWS, 15))
     head = form[0]
-    head[rows.FAMILY], head[rows.INNER] = rows.PAIR, way.inner
-    head[rows.FIRST_INNER], head[rows.ACTIVE] = way.first, chain.n
-    head[rows.WRIST], head[rows.ALONG], head[rows.SIZE] = way.wrist, way.along, chain.size
+    head[rows.FAMILY], head[rows.INNER] = rows.PAIR, plan.inner
+    head[rows.FIRST_INNER], head[rows.ACTIVE] = plan.first, chain.n
+    head[rows.WRIST], head[rows.ALONG], head[rows.SIZE] = plan.wrist, plan.along, chain.size
     head[rows.ORIGIN : rows.ORIGIN + 3] = chain.origin
-    head[rows.SLACK] = rows.LEAST_SLACK + (10.0 * way.deviation if way.deviation > EXACT_TOLERANCE else 0.0)
-    plane = way.common[0] if way.inner == rows.PLANAR else None
+    head[rows.SLACK] = rows.LEAST_SLACK + (10.0 * plan.deviation if plan.deviation > EXACT_TOLERANCE else 0.0)
+    plane = plan.common[0] if plan.inner == rows.PLANAR else None
     for k in range(chain.n):
         form[rows.JOINTS + k] = _joint_row(chain, k, plane)
-    form[rows.TOOL, :3], form[rows.TOOL, 3:6] = way.tool[0], chain.axis
-    form[rows.COMMON, :6] = way.common.ravel()
-    if way.inner == rows.TWO_JOINTS:
-        known = invariants_of(chain.axes[way.first], chain.points[way.first], bool(chain.slides[way.first]))
-        values = np.einsum('ka,ia->ki', known, moved(chain, (way.first + 1,), way.tool))
+    form[rows.TOOL, :3], form[rows.TOOL, 3:6] = plan.tool[0], chain.axis
+    form[rows.COMMON, :6] = plan.common.ravel()
+    if plan.inner == rows.TWO_JOINTS:
+        known = invariants_of(
+            chain.axes[plan.first], chain.points[plan.first], bool(chain.slides[plan.first])
+        )
+        values = np.einsum('ka,ia->ki', known, moved(chain, (plan.first + 1,), plan.tool))
         form[rows.NORMALS : rows.NORMALS + len(known)] = known
         table = np.zeros((10, 3))
         table[: len(known)] = values
