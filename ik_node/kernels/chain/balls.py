@@ -120,9 +120,9 @@ def fold_into_balls(q, limits):
 
 @compiled
 def nearest_edge(q, limits, row):
-    """Return (variables p and r, unit normal out of the ball's limits (x, y) in their plane, way to there).
+    """Return (variables p and r, unit normal (x, y) out of the ball's limits in their plane, distance there).
 
-    The way [rad] is to first order; without a limit, or at rest in a cone, it is infinite.
+    The distance [rad] is to first order; without a limit, or at rest in a cone, it is infinite.
     """
     if limits[row, ORDER] == PROPER:
         p, hand = int(limits[row, FIRST_VARIABLE]), limits[row + 1, HAND]
@@ -149,9 +149,9 @@ def hold_in_balls(q, limits, gradient, hessian, opened):
     for row in range(2, limits.shape[0], BALL_ROWS):
         if opened and near_pole(q, limits, row):
             continue
-        p, r, x, y, way = nearest_edge(q, limits, row)
+        p, r, x, y, distance = nearest_edge(q, limits, row)
         outward = x * gradient[p] + y * gradient[r]
-        if way <= EDGE and outward > 0.0:
+        if distance <= EDGE and outward > 0.0:
             gradient[p] -= outward * x
             gradient[r] -= outward * y
             stiffen(hessian, p, r, x, y)
@@ -170,11 +170,11 @@ def stop_at_edges(q, limits, step, gradient, hessian):
     """
     crosses = False
     for row in range(2, limits.shape[0], BALL_ROWS):
-        p, r, x, y, way = nearest_edge(q, limits, row)
-        if x * step[p] + y * step[r] > way:
+        p, r, x, y, distance = nearest_edge(q, limits, row)
+        if x * step[p] + y * step[r] > distance:
             stiff = stiffen(hessian, p, r, x, y)
-            gradient[p] += stiff * way * x
-            gradient[r] += stiff * way * y
+            gradient[p] += stiff * distance * x
+            gradient[r] += stiff * distance * y
             crosses = True
     return crosses
 

@@ -89,11 +89,11 @@ def step(sweep, joints, tool, limits, goal, options, q, frames, work):
         if ratio == 0.0:
             continue
         if joints[i, PRISMATIC] != 0.0:
-            way = (ax * gx + ay * gy + az * gz) / ratio
-            value = min(max(q[j] + way, low), high)
-            way = ratio * (value - q[j])
+            slide = (ax * gx + ay * gy + az * gz) / ratio
+            value = min(max(q[j] + slide, low), high)
+            slide = ratio * (value - q[j])
             q[j] = value
-            px, py, pz = px + way * ax, py + way * ay, pz + way * az
+            px, py, pz = px + slide * ax, py + slide * ay, pz + slide * az
             continue
         serves_axis = square > 0.0 and (not splits or i >= m - (n - 3))
         serves_point = not splits or i < m - (n - 3)

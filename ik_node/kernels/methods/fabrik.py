@@ -31,7 +31,7 @@ def step(sweep, joints, tool, limits, goal, options, q, frames, work):
             continue
         ax, ay, az = frames[i, 0], frames[i, 1], frames[i, 2]
         bx, by, bz = frames[m + i, 0], frames[m + i, 1], frames[m + i, 2]
-        sine, cosine, way = 0.0, 0.0, 0.0
+        sine, cosine, slide = 0.0, 0.0, 0.0
         for k in range(i + 1, m + 1):
             x, y, z = frames[m + k, 0], frames[m + k, 1], frames[m + k, 2]
             u, v, w = goal[0], goal[1], goal[2]
@@ -43,9 +43,9 @@ def step(sweep, joints, tool, limits, goal, options, q, frames, work):
                 )
             more, less = align_about_axis(ax, ay, az, x - bx, y - by, z - bz, u - bx, v - by, w - bz)
             sine, cosine = sine + more, cosine + less
-            way += (ax * (u - x) + ay * (v - y) + az * (w - z)) / (m - i)
+            slide += (ax * (u - x) + ay * (v - y) + az * (w - z)) / (m - i)
         if joints[i, PRISMATIC] != 0.0:
-            q[j] = min(max(q[j] + way / ratio, limits[0, j]), limits[1, j])
+            q[j] = min(max(q[j] + slide / ratio, limits[0, j]), limits[1, j])
         else:
             if square > 0.0:
                 more, less = align_about_axis(

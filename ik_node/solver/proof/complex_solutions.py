@@ -170,19 +170,19 @@ def _followed(kinematics: _Kinematics, sphere: _Sphere, q: Complex, start: Compl
     Goals (5,): a position and two angles of sphere. Each row has steps of its own: predicted by Runge and
     Kutta's rule of order 4, corrected by two Newton steps.
     """
-    way, q = end - start, q.copy()
+    change, q = end - start, q.copy()
 
     def newton_step(q: Complex, shares: Array) -> Complex:
-        goals = start + shares[:, None] * way
+        goals = start + shares[:, None] * change
         reached, rates = kinematics(q)
         unit, tangents, _ = sphere.at(goals[:, 3:])
         missing = np.einsum('kij,kj->ki', tangents, unit - reached[..., 1])
         return _solved(rates, tangents, np.concatenate([goals[:, :3] - reached[..., 0], missing], 1))
 
     def speed(q: Complex, shares: Array) -> Complex:
-        _, tangents, squares = sphere.at(start[3:] + shares[:, None] * way[3:])
-        moving = np.broadcast_to(way[:3], (len(q), 3))
-        return _solved(kinematics(q)[1], tangents, np.concatenate([moving, squares * way[3:]], 1))
+        _, tangents, squares = sphere.at(start[3:] + shares[:, None] * change[3:])
+        moving = np.broadcast_to(change[:3], (len(q), 3))
+        return _solved(kinematics(q)[1], tangents, np.concatenate([moving, squares * change[3:]], 1))
 
     done, steps = np.zeros(len(q)), np.full(len(q), FIRST_STEP)
     for _ in range(MOST_STEPS):
