@@ -123,7 +123,7 @@ def test_a_request_that_fails_unexpectedly_is_reported_and_drops_no_other(model,
 
 def test_an_error_while_a_goal_is_taken_over_stops_the_arm(model, monkeypatch):
     rig = Rig(model)
-    monkeypatch.setattr(type(rig.controller._progress), 'begin', lambda *_: 1 / 0)
+    monkeypatch.setattr(type(rig.controller._tracker), 'begin', lambda *_: 1 / 0)
     request = Asked({'yaw': 1.0})
     with pytest.raises(ZeroDivisionError):
         rig.controller.submit(request)

@@ -53,7 +53,7 @@ class ArmState:
         self._goals = 0  # that moved joints of the arm
         self._epoch = 0  # a solution for a request of another epoch is void
         self._void_before = -math.inf  # so is a request that arrived before this time (time.perf_counter)
-        self._progress = GoalTracker(self._reports)
+        self._tracker = GoalTracker(self._reports)
         self._fault_reason = ''
         self._ended = False  # no more setpoints are sent
         self._robot.join(self._reports.deliver)
@@ -88,7 +88,7 @@ class ArmState:
                 joints.values(self._feedback)[0],
                 joints.arm.target[columns],
                 remaining,
-                self._progress.share(self._ticked, remaining),
+                self._tracker.share(self._ticked, remaining),
                 self._feedback.age(joints.arm.names),
                 None if joints.chased is None else joints.chased[columns],
                 self._interruptions,
@@ -137,14 +137,14 @@ class ArmState:
     def _forget_places(self, reason: str) -> None:
         """Forget the joint positions: only later measurements are used."""
         self._epoch += 1
-        self._progress.end(self._state, reason)
+        self._tracker.end(self._state, reason)
         self._joints.unplace()
         self._targets.restart()
         self._feedback.forget()
 
     def _brake(self, reason: str, level: Level = Level.WARN) -> None:
         self._epoch += 1
-        self._progress.end(self._state, reason, level)
+        self._tracker.end(self._state, reason, level)
         self._joints.brake()
         self._targets.restart()
 

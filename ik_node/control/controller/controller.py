@@ -63,7 +63,7 @@ class ArmController(TimedArm):
             self._targets = targets_of(model)
             self._joints = self._robot.put(self, ArmJoints(model, settings, places, self._robot))
             self._epoch += 1
-            self._progress.end(self._state, 'the arm has changed')
+            self._tracker.end(self._state, 'the arm has changed')
             if not self._feedback.expected:
                 self._joints.initialise(self._fresh)
             self._on(Event.CONFIGURE)
@@ -152,7 +152,7 @@ class ArmController(TimedArm):
                 failed.append(error)
                 reason = f'unexpected error, please report it: {error!r}'
             with self._lock:
-                self._progress.reject(request, reason, self._state)
+                self._tracker.reject(request, reason, self._state)
         try:
             self._robot.deliver()
         except Exception as error:
@@ -186,7 +186,7 @@ class ArmController(TimedArm):
             try:
                 targets.accept(answer, request)
                 target = self._joints.arm.target
-                self._progress.begin(answer, request, self._state, self._ticked, targets.model, target)
+                self._tracker.begin(answer, request, self._state, self._ticked, targets.model, target)
             except Exception:  # the request is about to be rejected, so the arm must not move for it
                 self._brake('an unexpected error')
                 raise
@@ -212,7 +212,7 @@ class ArmController(TimedArm):
         with self._change():
             if self._state not in READY or since not in (None, self._interruptions):
                 return False
-            self._progress.end(self._state, 'superseded by a teleoperation command')
+            self._tracker.end(self._state, 'superseded by a teleoperation command')
             self._targets.steer(joints, time, rates)
             self._joints.go_to(joints)
             self._on(Event.STEER)

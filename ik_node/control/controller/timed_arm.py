@@ -112,21 +112,21 @@ class TimedArm(ArmState):
         if rejection is not None:
             self._fault(rejection, void=setpoint is None)
         if setpoint is not None:
-            setpoint, self._progress.arrival = replace(setpoint, arrival=self._progress.arrival), None
+            setpoint, self._tracker.arrival = replace(setpoint, arrival=self._tracker.arrival), None
             if not (self._joints.moving or self._joints.waiting):
                 self._rest()
         return setpoint
 
     def _rest(self) -> None:
         if self._state in ON_ITS_WAY:
-            lacking = self._lacking() if self._progress.pursues else None
-            if lacking is not None and not self._progress.waited(self._ticked):
+            lacking = self._lacking() if self._tracker.pursues else None
+            if lacking is not None and not self._tracker.waited(self._ticked):
                 return
             self._on(Event.ARRIVED)
             if lacking is None:
-                self._progress.arrive()
+                self._tracker.arrive()
             else:
-                self._progress.end(self._state, lacking)
+                self._tracker.end(self._state, lacking)
             return
         self._on(Event.RESTED if self._active else Event.DEACTIVATE)
 
