@@ -225,13 +225,13 @@ class Rehearsal:
         joints = ArmJoints(self._model, settings, self._places, SharedRobot())
         values, start = joints.values(Feedback())[0], joints.start_of(self._program.tool)
         joints.motion_check.check_goal(aim, self._program.tool)
-        answer = targets_of(self._model).find(aim, self._program.tool, 0.0, start, settings)
-        answer = joints.motion_check.choose(answer, self._program.tool, values, joints.arm.preview)
-        if answer.partial or answer.joints is None:
-            raise InputError(answer.message)
-        targets = zip(self._model.joint_names, answer.joints.tolist(), strict=True)
+        plan = targets_of(self._model).find(aim, self._program.tool, 0.0, start, settings)
+        plan = joints.motion_check.choose(plan, self._program.tool, values, joints.arm.preview)
+        if plan.partial or plan.joints is None:
+            raise InputError(plan.message)
+        targets = zip(self._model.joint_names, plan.joints.tolist(), strict=True)
         self._places |= {name: target for name, target in targets if not math.isnan(target)}
-        self._places |= answer.others
+        self._places |= plan.others
 
     def _grip(self, point: Point) -> None:
         name = self._program.gripper

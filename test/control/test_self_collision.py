@@ -174,8 +174,8 @@ def test_a_stream_of_goals_far_from_a_collision_is_followed_with_few_looks(monke
 
 def test_a_stream_of_goals_into_the_post_ends_in_a_stop_before_it(folding):
     rig = measured(folding, yaw=0.8)
-    rig.controller._joints.motion_check.choose = lambda answer, *_: (
-        answer
+    rig.controller._joints.motion_check.choose = lambda plan, *_: (
+        plan
     )  # only the guard of the pursuit is left
     for k in range(150):
         at = 0.8 - 0.01 * k

@@ -117,8 +117,8 @@ def test_a_plan_on_which_the_arm_would_collide_is_not_sent() -> None:
     rig.measure(**{**dict.fromkeys(model.arm.joint_names, 0.0), 'yaw': 0.8})
     rig.tick(3)
     assert rig.state is State.HOLDING
-    rig.controller._joints.motion_check.choose = lambda answer, *_: (
-        answer
+    rig.controller._joints.motion_check.choose = lambda plan, *_: (
+        plan
     )  # or the goal is rejected before it starts
     rig.go(yaw=-0.8)
     rig.tick(1)

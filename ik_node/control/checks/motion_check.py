@@ -54,35 +54,35 @@ class MotionCheck:
                 raise InputError(f'the goal is outside the workspace: {outside}')
 
     def choose(
-        self, answer: TargetPlan, tool: str, values: Array, preview: Preview, follows: bool = False
+        self, plan: TargetPlan, tool: str, values: Array, preview: Preview, follows: bool = False
     ) -> TargetPlan:
-        """Return answer if its motion is allowed, else one with another solution whose motion is.
+        """Return plan if its motion is allowed, else one with another solution whose motion is.
 
         values: all variables (n,) now. follows: the arm follows a moving goal, and each of its steps is
         checked. If there is none, raises InputError with the position and the reason.
         """
         free = self._collision is None and self._cones is None and not self._bounded
-        if answer.joints is None or free:
-            return answer
-        if answer.path is not None:  # there is no alternative to a path
-            self._check_places(answer.path.places(SPACING), values)
-            return answer
-        if follows and self._is_clear_to(answer.joints, values):
-            return answer
+        if plan.joints is None or free:
+            return plan
+        if plan.path is not None:  # there is no alternative to a path
+            self._check_places(plan.path.places(SPACING), values)
+            return plan
+        if follows and self._is_clear_to(plan.joints, values):
+            return plan
         try:
-            self._check(answer.joints, values, preview)
-            return answer
+            self._check(plan.joints, values, preview)
+            return plan
         except InputError as error:
             reason = error
-        if answer.goal is not None and answer.solution is not None and answer.solution.solved:
+        if plan.goal is not None and plan.solution is not None and plan.solution.solved:
             seed = values[self._model.index]
-            others = self._model.alternatives(tool, answer.goal, seed)
+            others = self._model.alternatives(tool, plan.goal, seed)
             for q, other in islice(others, ALTERNATIVES):
                 try:
                     self._check(q, values, preview)
                 except InputError:
                     continue
-                return _instead(answer, q, other, reason)
+                return _instead(plan, q, other, reason)
         raise reason
 
     def _check(self, joints: Array, values: Array, preview: Preview) -> None:
@@ -156,9 +156,9 @@ class MotionCheck:
         return None
 
 
-def _instead(answer: TargetPlan, joints: Array, solution: Solution, reason: InputError) -> TargetPlan:
+def _instead(plan: TargetPlan, joints: Array, solution: Solution, reason: InputError) -> TargetPlan:
     said = f'solved: with another solution, because with the nearest {reason}; moving to the goal'
-    return replace(answer, joints=joints, solution=solution, message=said, level=Level.WARN)
+    return replace(plan, joints=joints, solution=solution, message=said, level=Level.WARN)
 
 
 def places_of(motion: JointMotion, spacing: float = SPACING) -> Array:

@@ -165,28 +165,28 @@ class ArmController(TimedArm):
             values, start = joints.values(self._feedback)[0], joints.start_of(request.tool)
             follows = joints.arm.motion.follows
         joints.motion_check.check_goal(wanted, request.tool)
-        answer = targets.find(wanted, request.tool, request.arrival, start, settings)
+        plan = targets.find(wanted, request.tool, request.arrival, start, settings)
 
         def preview(targets: Array) -> JointMotion:
             with self._lock:
                 return joints.arm.preview(targets)
 
-        answer = joints.motion_check.choose(answer, request.tool, values, preview, follows)
+        plan = joints.motion_check.choose(plan, request.tool, values, preview, follows)
         with self._lock:
             self._check_epoch(epoch)
-            if answer.path is not None and settings is not self._settings:
+            if plan.path is not None and settings is not self._settings:
                 raise InputError('the limits changed while the path was planned: send the goal again')
-            if answer.joints is not None:
+            if plan.joints is not None:
                 if self._outputs.only_listed:
-                    self._joints.check_listed(answer)
+                    self._joints.check_listed(plan)
                 fresh = self._fresh if self._feedback.expected else None
-                self._joints.pursue(answer, self._feedback, fresh)
-                self._goals += not bool(np.isnan(answer.joints).all())  # not of a gripper alone
+                self._joints.pursue(plan, self._feedback, fresh)
+                self._goals += not bool(np.isnan(plan.joints).all())  # not of a gripper alone
                 self._on(Event.GOAL)
             try:
-                targets.accept(answer, request)
+                targets.accept(plan, request)
                 target = self._joints.arm.target
-                self._tracker.begin(answer, request, self._state, self._ticked, targets.model, target)
+                self._tracker.begin(plan, request, self._state, self._ticked, targets.model, target)
             except Exception:  # the request is about to be rejected, so the arm must not move for it
                 self._brake('an unexpected error')
                 raise

@@ -37,7 +37,7 @@ class GoalTracker:
 
     def begin(
         self,
-        answer: TargetPlan,
+        plan: TargetPlan,
         request: Request,
         state: State,
         time: float,
@@ -49,12 +49,12 @@ class GoalTracker:
         time [s]: of the last setpoint. target: of all joints (k,) of model, for other tools as well.
         """
         self._number += 1
-        report = answer.report(state, request, self._number)
+        report = plan.report(state, request, self._number)
         self._reports.add(report)
-        if answer.joints is not None:
+        if plan.joints is not None:
             for tool in [tool for tool in self._at_the_end if tool != request.tool]:
                 self._judge(tool, *model.of(tool), target, request, state)
-            self._at_the_end[request.tool] = answer.arrived_report(report)
+            self._at_the_end[request.tool] = plan.arrived_report(report)
             self._targets[request.tool] = target[model.of(request.tool)[1]]
             self.arrival = request.arrival
             self._began, self._rested = time, math.inf

@@ -111,7 +111,7 @@ class Targets(ABC):
         return ''
 
     def _along(self, wanted: ToolPath, tool: str, position: Array, settings: ArmSettings) -> TargetPlan:
-        """Return the answer to a path of a tool that begins at position (k,)."""
+        """Return the plan for a path of a tool that begins at position (k,)."""
         begin = time.perf_counter()
         found = plan_path(self.model.of(tool)[0], wanted, position, settings)
         end = position if found.trajectory is None else found.trajectory.positions[-1]
@@ -131,19 +131,19 @@ class Targets(ABC):
             partial=bool(found.reason),
         )
 
-    def accept(self, answer: TargetPlan, request: Request) -> None:
-        """Note that an answer is pursued: a goal soon after it continues from its solution."""
-        if answer.solution is None or answer.joints is None:
+    def accept(self, plan: TargetPlan, request: Request) -> None:
+        """Note that a plan is pursued: a goal soon after it continues from its solution."""
+        if plan.solution is None or plan.joints is None:
             self.restart()
             return
-        last, q = self._last, answer.joints
+        last, q = self._last, plan.joints
         before = last.q if last is not None and last.streams(request.arrival) else None
         self._newest = q
-        self._last = Followed(q, answer.solution.solved, before, request.arrival)
+        self._last = Followed(q, plan.solution.solved, before, request.arrival)
         self._hand = None
-        self._followed(q, answer, request)
+        self._followed(q, plan, request)
 
-    def _followed(self, q: Array, answer: TargetPlan, request: Request) -> None:  # noqa: ARG002
+    def _followed(self, q: Array, plan: TargetPlan, request: Request) -> None:  # noqa: ARG002
         """Note the joints (k,) of a goal that is pursued."""
         for columns, stream in self._streams:
             stream.add(q[columns], request.received, request.goal_time)

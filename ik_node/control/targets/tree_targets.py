@@ -44,10 +44,10 @@ class TreeTargets(Targets):
         super().restart()
         self._goals.clear()
 
-    def accept(self, answer: TargetPlan, request: Request) -> None:
-        """Note that an answer is pursued; a goal that is not pursued leaves the other tools at theirs."""
-        if answer.joints is not None:
-            super().accept(answer, request)
+    def accept(self, plan: TargetPlan, request: Request) -> None:
+        """Note that a plan is pursued; a goal that is not pursued leaves the other tools at theirs."""
+        if plan.joints is not None:
+            super().accept(plan, request)
 
     def _solve(
         self,
@@ -70,14 +70,14 @@ class TreeTargets(Targets):
             found = solver.solve(goals, found.q)
         return _told(tool, found), found.q, switched
 
-    def _followed(self, q: Array, answer: TargetPlan, request: Request) -> None:
+    def _followed(self, q: Array, plan: TargetPlan, request: Request) -> None:
         """Keep the goal, and add to the streams of the joints that it moves."""
-        assert answer.goal is not None
-        assert answer.solution is not None
+        assert plan.goal is not None
+        assert plan.solution is not None
         arm, columns = self.model.of(request.tool)
-        reason = answer.solution.reason
-        wished = answer.solution.solved or (reason is not None and reason.cause is Cause.CONFLICT)
-        self._goals[request.tool] = answer.goal if wished else Goal(*arm.arm.fk(q[columns]))
+        reason = plan.solution.reason
+        wished = plan.solution.solved or (reason is not None and reason.cause is Cause.CONFLICT)
+        self._goals[request.tool] = plan.goal if wished else Goal(*arm.arm.fk(q[columns]))
         others = [self.model.alone(tool) for tool in self.model.arms if tool != request.tool]
         for joints, stream in self._streams:
             if not np.isin(joints, np.concatenate(others)).any():
