@@ -15,7 +15,7 @@ from ik_node.control.checks.motion_check import CLEARANCE
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.solver.goal import Goal, Solutions
-from ik_node.viewer.solutions.listing import Choice, Lister, Question, spare_joint
+from ik_node.viewer.solutions.listing import Choice, Lister, Query, spare_joint
 
 URDF = Path(__file__).resolve().parents[2] / 'urdf'
 ARMS = ('seed_arm', 'so101_like', 'xarm5_like', 'moveo_like')  # 5, 4, 4 and 5 effective DoF
@@ -26,8 +26,8 @@ def loaded(name: str) -> tuple[Arm, str]:
     return Arm(read_urdf(text)), text
 
 
-def question(arm: Arm, goal: Goal, q: Any, **more: Any) -> Question:
-    return Question(goal, dict(zip(arm.joint_names, np.asarray(q).tolist(), strict=True)), **more)
+def query(arm: Arm, goal: Goal, q: Any, **more: Any) -> Query:
+    return Query(goal, dict(zip(arm.joint_names, np.asarray(q).tolist(), strict=True)), **more)
 
 
 def rank(choice: Choice, solutions: Solutions) -> int:
@@ -42,7 +42,7 @@ def test_lists_are_those_of_solve_all(name: str) -> None:
     goals = collided = 0
     for here, there in zip(arm.sample(rng, 260), arm.sample(rng, 260), strict=True):
         goal = Goal(*arm.fk(there))
-        listing = lister.answer(question(arm, goal, here))
+        listing = lister.listing(query(arm, goal, here))
         solutions = lister.solver.solve_all(goal, here)
         if not solutions.complete:  # searched until a time ends: the lists may differ
             continue
@@ -62,7 +62,7 @@ def test_a_configuration_beyond_a_limit_is_forbidden_by_that_joint(degrees: floa
     arm, _ = loaded('seed_arm')
     lister = Lister(arm)
     q = np.array([0.3, 0.5, 0.9, math.radians(degrees), 0.4])  # joint4 has limits of 130 degrees
-    listing = lister.answer(question(arm, Goal(*arm.fk(q)), np.zeros(5)))
+    listing = lister.listing(query(arm, Goal(*arm.fk(q)), np.zeros(5)))
     said = [choice.forbidden for choice in listing.forbidden if np.allclose(choice.q, q, atol=1e-6)]
     assert said == ['joint4 5° beyond its limit']
     for choice in listing.forbidden:
@@ -76,7 +76,7 @@ def test_a_configuration_beyond_a_limit_is_forbidden_by_that_joint(degrees: floa
 def test_distances_are_those_of_the_configuration() -> None:
     arm, text = loaded('seed_arm')
     q = np.array([0.3, 0.5, 0.9, math.radians(125.0), 0.4])
-    listing = Lister(arm, text).answer(question(arm, Goal(*arm.fk(q)), q))
+    listing = Lister(arm, text).listing(query(arm, Goal(*arm.fk(q)), q))
     choice = next(one for one in (*listing.allowed, *listing.forbidden) if np.allclose(one.q, q, atol=1e-6))
     assert choice.joint == 3
     assert choice.to_limit == pytest.approx(math.radians(5.0), abs=1e-6)
@@ -90,7 +90,7 @@ def narrow() -> tuple[Arm, str, np.ndarray]:
     lister = Lister(arm, text)
 
     def gap(q: np.ndarray) -> float:
-        choices = lister.answer(question(arm, Goal(*arm.fk(q)), q))
+        choices = lister.listing(query(arm, Goal(*arm.fk(q)), q))
         return next(
             one.clearance
             for one in (*choices.allowed, *choices.forbidden)
@@ -108,7 +108,7 @@ def narrow() -> tuple[Arm, str, np.ndarray]:
 
 
 def judged(lister: Lister, arm: Arm, q: np.ndarray, **more: Any) -> Choice:
-    listing = lister.answer(question(arm, Goal(*arm.fk(q)), q, **more))
+    listing = lister.listing(query(arm, Goal(*arm.fk(q)), q, **more))
     return next(one for one in (*listing.allowed, *listing.forbidden) if np.allclose(one.q, q, atol=1e-4))
 
 
@@ -138,7 +138,7 @@ def test_a_tool_point_outside_the_workspace_is_forbidden() -> None:
 def test_out_of_reach_the_nearest_is_listed_with_the_distance() -> None:
     arm, _ = loaded('seed_arm')
     far = Goal((3.0, 0.0, 0.3), (1.0, 0.0, 0.0))
-    listing = Lister(arm).answer(question(arm, far, np.zeros(5)))
+    listing = Lister(arm).listing(query(arm, far, np.zeros(5)))
     assert listing.nearest is not None
     assert listing.nearest.position_error > 1.5
     assert [choice.q.tolist() for choice in listing.allowed] == [listing.nearest.q.tolist()]
@@ -147,7 +147,7 @@ def test_out_of_reach_the_nearest_is_listed_with_the_distance() -> None:
 def test_where_the_position_ties_the_direction_all_nearest_configurations_are_listed() -> None:
     arm, _ = loaded('xarm5_like')
     position, _ = arm.fk(np.array([0.4, 0.1, -1.0, 0.6, 0.0]))
-    listing = Lister(arm).answer(question(arm, Goal(position, (0.0, 1.0, 0.0)), arm.middle))
+    listing = Lister(arm).listing(query(arm, Goal(position, (0.0, 1.0, 0.0)), arm.middle))
     assert listing.nearest is not None
     assert listing.nearest.position_error < 1e-6
     errors = []
@@ -164,7 +164,7 @@ def test_a_spare_joint_keeps_the_value_of_the_slider() -> None:
     assert (arm.n, spare_joint(arm)) == (6, 'j0')
     q = np.array([0.4, 0.3, 0.7, 0.5, 0.6, -0.4])
     goal = Goal(*arm.fk(q))
-    listing = Lister(arm).answer(question(arm, goal, q, locked=('j0',)))
+    listing = Lister(arm).listing(query(arm, goal, q, locked=('j0',)))
     assert any(np.allclose(choice.q, q, atol=1e-5) for choice in listing.allowed)
     assert all(choice.q[0] == q[0] for choice in listing.allowed)
 

@@ -43,7 +43,7 @@ from ik_node.ros.conversions import matrix_pose
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 from ik_node.viewer.scene.visuals import extent_of
-from ik_node.viewer.solutions.listing import Lister, Listing, Question
+from ik_node.viewer.solutions.listing import Lister, Listing, Query
 from ik_node.viewer.solutions.why import possible_directions
 from ik_node.viewer.solutions.why_scene import SPHERE_RADIUS
 
@@ -109,7 +109,7 @@ def go(robot: RobotSide, arm: Arm, q: Any, *locked: str) -> Listing:
     robot.go(**dict(zip(arm.joint_names, q, strict=True)))
     robot.joint_goals.clear()  # this side hears its own
     goal = Goal(*arm.fk([robot.joints[name] for name in arm.joint_names]))
-    return Lister(arm).answer(Question(goal, dict(robot.joints), locked))
+    return Lister(arm).listing(Query(goal, dict(robot.joints), locked))
 
 
 def arrived(robot: RobotSide, arm: Arm, q: np.ndarray) -> bool:

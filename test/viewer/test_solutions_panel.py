@@ -17,7 +17,7 @@ from ik_node.solver.goal import Goal
 from ik_node.viewer.scene.ghost_meshes import ghost_meshes
 from ik_node.viewer.scene.visuals import draw
 from ik_node.viewer.solutions.ghosts import SWELLING
-from ik_node.viewer.solutions.listing import Lister, Listing, Question
+from ik_node.viewer.solutions.listing import Lister, Listing, Query
 
 ARM = Arm.from_urdf(SEED_ARM)
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
@@ -28,7 +28,7 @@ MESHES = ghost_meshes(ARM, draw(SEED_ARM, ARM.robot, 'tool0', ''), SWELLING)
 
 def listing_at(values: dict[str, float]) -> Listing:
     goal = Goal(*ARM.fk([values[name] for name in ARM.joint_names]))
-    return Lister(ARM, SEED_ARM).answer(Question(goal, values))
+    return Lister(ARM, SEED_ARM).listing(Query(goal, values))
 
 
 @pytest.fixture(scope='module')

@@ -64,7 +64,7 @@ class Listing:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class Query:
     """What is to be listed: a goal, and the joint positions by name where the arm is.
 
     locked: the joints that keep those positions. workspace: box of the tool point, as for Workspace.of.
@@ -97,16 +97,16 @@ class Lister:
         self._collision = _collision(arm, self._joints, text, mesh_path, srdf_file) if text else None
         self._periods = np.where(arm.turning_period > 0.0, arm.turning_period, math.inf)
 
-    def answer(self, question: Question) -> Listing:
+    def listing(self, query: Query) -> Listing:
         """Return the solutions of the goal."""
-        arm, goal, locked = self._arm, question.goal, question.locked
-        seed = np.array([question.values.get(name, 0.0) for name in arm.joint_names])
+        arm, goal, locked = self._arm, query.goal, query.locked
+        seed = np.array([query.values.get(name, 0.0) for name in arm.joint_names])
         seed = np.where(
             [name in locked for name in arm.joint_names], np.clip(seed, arm.lower, arm.upper), seed
         )
         found = self.solver.solve_all(goal, seed, locked, BUDGET)
-        judged = [self._judged(one.q, question, self_motion=one.self_motion) for one in found]
-        over = self._over_limits(question, seed)
+        judged = [self._judged(one.q, query, self_motion=one.self_motion) for one in found]
+        over = self._over_limits(query, seed)
         listing = Listing(
             goal,
             [choice for choice in judged if not choice.forbidden],
@@ -121,7 +121,7 @@ class Lister:
             position, direction = arm.fk(nearest.q)
             near = self.solver.solve_all(Goal(position, direction), seed, locked, BUDGET)
             rows = [one.q for one in near] or rows
-        near_rows = [self._judged(q, question) for q in rows]
+        near_rows = [self._judged(q, query) for q in rows]
         return replace(
             listing,
             allowed=[choice for choice in near_rows if not choice.forbidden],
@@ -129,13 +129,13 @@ class Lister:
             nearest=None if nearest.solved else nearest,
         )
 
-    def _over_limits(self, question: Question, seed: Array) -> list[Choice]:
+    def _over_limits(self, query: Query, seed: Array) -> list[Choice]:
         """Return the configurations that meet the goal with at least one joint beyond its limits."""
         choices = []
-        for one in self._opened.solve_all(question.goal, seed, question.locked, BUDGET):
+        for one in self._opened.solve_all(query.goal, seed, query.locked, BUDGET):
             beyond = self._beyond(one.q)
             if beyond is not None:
-                choices.append(self._judged(one.q, question, beyond))
+                choices.append(self._judged(one.q, query, beyond))
         return choices
 
     def _beyond(self, q: Array) -> str | None:
@@ -152,7 +152,7 @@ class Lister:
                 said.append(f'{name} {amount(excess, bool(arm.prismatic[i]))} beyond its limit')
         return ', '.join(said) or None
 
-    def _judged(self, q: Array, question: Question, forbidden: str = '', self_motion: bool = False) -> Choice:
+    def _judged(self, q: Array, query: Query, forbidden: str = '', self_motion: bool = False) -> Choice:
         """Return a configuration with its distances; as ik_node, forbid collisions and what is outside."""
         arm = self._arm
         joint, to_limit = None, math.inf
@@ -164,12 +164,12 @@ class Lister:
             to_limit = float(room[joint])
         clearance = None
         if self._collision is not None:
-            named = {**question.values, **dict(zip(arm.joint_names, q.tolist(), strict=True))}
+            named = {**query.values, **dict(zip(arm.joint_names, q.tolist(), strict=True))}
             clearance, (one, other) = self._collision.distance(self._joints.filled(named))
             if clearance < CLEARANCE and not forbidden:
                 gap = 'overlap' if clearance < 0.0 else f'come as near as {1e3 * clearance:.1f} mm to'
                 forbidden = f'{one} would {gap} {other}'
-        box = Workspace.of(arm, question.workspace)
+        box = Workspace.of(arm, query.workspace)
         outside = box.outside(arm.fk(q)[0]) if box.given else None
         if outside is not None and not forbidden:
             forbidden = f'the tool point would be outside the workspace: {outside}'

@@ -22,7 +22,7 @@ from ik_node.viewer.room import Moment, Room, Shown
 from ik_node.viewer.scene.visuals import Drawing
 from ik_node.viewer.solutions.along import Along, AlongPanel, Traced
 from ik_node.viewer.solutions.ghosts import Ghosts, Look
-from ik_node.viewer.solutions.listing import Lister, Listing, Question
+from ik_node.viewer.solutions.listing import Lister, Listing, Query
 from ik_node.viewer.solutions.panel import COLOURS, MOST_ROWS, SolutionsPanel
 from ik_node.viewer.solutions.rules import RemoteRules
 from ik_node.viewer.solutions.why import Why
@@ -165,7 +165,7 @@ class Solutions(Room):
         self._due = now + PERIOD
         turn = pose[:3, :3]
         goal = Goal(turn @ arm.tool_point + pose[:3, 3], turn @ arm.tool_axis if directed else None)
-        question = Question(goal, {**moment.values, **held}, tuple(held), rules.workspace)
+        query = Query(goal, {**moment.values, **held}, tuple(held), rules.workspace)
         listers, options = self._listers, moment.options
         known = arm, text if rules.collisions else '', self._mesh_path, rules.srdf_file
 
@@ -177,7 +177,7 @@ class Solutions(Room):
                         del listers[next(iter(listers))]
                     listers[key] = Lister(*known, **options)
                 lister = listers[key]
-                return Answer(lister.solver, lister.answer(question), asked)
+                return Answer(lister.solver, lister.listing(query), asked)
             except IkError as error:
                 return str(error)
 
