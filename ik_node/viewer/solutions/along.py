@@ -101,9 +101,9 @@ class Along:
             if choice is not None and choice.self_motion and self._spare is not None:
                 arm, spare = self._arm, self._spare
                 self._worker.submit(lambda: Traced(choice, family(arm, goal, choice.q, spare)))
-        answer = self._worker.take()
-        if answer is not None and answer.choice is choice and len(answer.family.q) > 1:
-            self._family = answer.family
+        traced = self._worker.take()
+        if traced is not None and traced.choice is choice and len(traced.family.q) > 1:
+            self._family = traced.family
             self._panel.show(self._family.share)
             self._place(self._family.share, self._family, values)
         share, pressed = self._panel.take()

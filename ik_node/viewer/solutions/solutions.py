@@ -45,7 +45,7 @@ BRIGHT, FAINT, BARRED = (
 MOST_BARRED = 8  # ghosts
 
 
-class Answer(NamedTuple):
+class ListingResult(NamedTuple):
     """A listing, the solver behind it and for what it was asked."""
 
     solver: IkSolver
@@ -61,7 +61,7 @@ class Solutions(Room):
         self._panel = SolutionsPanel(server.gui)
         self._along_panel = AlongPanel(server.gui, self._panel.folder)
         self._rules = RemoteRules(node)
-        self._worker: Worker[Answer | str] = Worker(
+        self._worker: Worker[ListingResult | str] = Worker(
             'solutions', 'The list could not be computed: see the log of ik_viewer.'
         )
         self._directions: Worker[tuple[Array, Array]] = Worker('directions')
@@ -169,7 +169,7 @@ class Solutions(Room):
         listers, options = self._listers, moment.options
         known = arm, text if rules.collisions else '', self._mesh_path, rules.srdf_file
 
-        def answer() -> Answer | str:
+        def compute() -> ListingResult | str:
             key = (*known, *sorted(options.items()))
             try:
                 if key not in listers:
@@ -177,18 +177,18 @@ class Solutions(Room):
                         del listers[next(iter(listers))]
                     listers[key] = Lister(*known, **options)
                 lister = listers[key]
-                return Answer(lister.solver, lister.listing(query), asked)
+                return ListingResult(lister.solver, lister.listing(query), asked)
             except IkError as error:
                 return str(error)
 
-        self._worker.submit(answer)
+        self._worker.submit(compute)
 
-    def _take(self, answer: Answer | str | None) -> None:
-        if isinstance(answer, str):
+    def _take(self, result: ListingResult | str | None) -> None:
+        if isinstance(result, str):
             self._listing = None
-            self._panel.show_message(answer)
-        elif answer is not None:
-            self._solver, self._listing, self._answered = answer
+            self._panel.show_message(result)
+        elif result is not None:
+            self._solver, self._listing, self._answered = result
             self._listed = time.monotonic()
             self._number += 1
             self._note = ''
