@@ -37,8 +37,8 @@ class Controller(Output):
         self.samples.append(sample)
         self._keep(sample.trajectory)
 
-    def halted(self, stand: JointTrajectory | None) -> None:
-        self._keep(stand)
+    def halted(self, hold_trajectory: JointTrajectory | None) -> None:
+        self._keep(hold_trajectory)
 
     def _keep(self, trajectory: JointTrajectory | None) -> None:
         if trajectory is not None and self.lost:

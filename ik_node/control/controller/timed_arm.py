@@ -53,8 +53,8 @@ class TimedArm(ArmState):
         with self._robot.sending():
             self._ended = True
             with self._lock:
-                stand = self._outputs.hold_trajectory(dict)
-            self._outputs.emit(None, stand)
+                hold_trajectory = self._outputs.hold_trajectory(dict)
+            self._outputs.emit(None, hold_trajectory)
 
     def tick(self, time: float) -> Setpoint | None:
         """Advance to time [s]; return the setpoint to publish, None if nothing may be published."""
@@ -70,13 +70,13 @@ class TimedArm(ArmState):
                 if setpoint is not None and epoch != self._epoch:
                     self._outputs.drop(setpoint)
                     return None
-                stand = None
+                hold_trajectory = None
                 if setpoint is None:
-                    stand = self._outputs.hold_trajectory(
+                    hold_trajectory = self._outputs.hold_trajectory(
                         lambda: self._joints.within(self._feedback.recent()), self._state is State.FAULTED
                     )
             try:
-                return self._outputs.emit(setpoint, stand)
+                return self._outputs.emit(setpoint, hold_trajectory)
             except Exception as error:
                 self._not_sent(setpoint, error)
                 raise

@@ -34,10 +34,10 @@ class Output:
         """Whether the last command has been executed, as far as the controller reports it."""
         return True
 
-    def halted(self, stand: JointTrajectory | None) -> None:
+    def halted(self, hold_trajectory: JointTrajectory | None) -> None:
         """End the motion: no setpoint follows, and the last trajectory is void.
 
-        stand: ends it where the joints are measured; None if no trajectory is under way.
+        hold_trajectory: ends it where the joints are measured; None if no trajectory is under way.
         """
 
 
@@ -107,13 +107,15 @@ class Outputs:
             return None
         return self.trajectories.halted(measured(), self._late(self.trajectories.time), faulted)
 
-    def emit(self, setpoint: Setpoint | None, stand: JointTrajectory | None = None) -> Setpoint | None:
-        """Send a setpoint and return it. None: commands end, with the trajectory stand."""
+    def emit(
+        self, setpoint: Setpoint | None, hold_trajectory: JointTrajectory | None = None
+    ) -> Setpoint | None:
+        """Send a setpoint and return it. None: commands end, with hold_trajectory."""
         if setpoint is not None:
             for output in self._outputs:
                 output.take(setpoint)
         elif not self._halted:
             for output in self._outputs:
-                output.halted(stand)
+                output.halted(hold_trajectory)
         self._halted = setpoint is None
         return setpoint

@@ -126,7 +126,7 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         with self._lock:
             return self._asked is None and self._handle is None
 
-    def halted(self, stand: Trajectory | None) -> None:  # noqa: ARG002
+    def halted(self, hold_trajectory: Trajectory | None) -> None:  # noqa: ARG002
         """Cancel all goals: the controller holds the joints where they are."""
         with self._lock:
             self._void, self._asked = self._number, None

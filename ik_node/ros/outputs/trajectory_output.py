@@ -73,10 +73,10 @@ class TrajectoryOutput(Output):
         if setpoint.trajectory is not None:
             self._send(setpoint.trajectory)
 
-    def halted(self, stand: JointTrajectory | None) -> None:
+    def halted(self, hold_trajectory: JointTrajectory | None) -> None:
         """Hold the joints where they are."""
-        if stand is not None:
-            self._send(stand)
+        if hold_trajectory is not None:
+            self._send(hold_trajectory)
 
     def _send(self, trajectory: JointTrajectory) -> None:
         clocks, stamp = self._context.clocks, None
