@@ -125,20 +125,20 @@ class ArmState:
         if not self._feedback.expected:
             self._joints.initialise(self._fresh)
         elif self._joints.without_position:  # else the arm was only stopped, and its command does not change
-            self._joints.place(self._fresh)
+            self._joints.initialise_from_measurement(self._fresh)
         if not self._joints.without_position:
-            self._on(Event.PLACED)
+            self._on(Event.INITIALISED)
 
     @property
     def _fresh(self) -> dict[str, float]:
         """Positions by joint that were measured recently."""
         return self._feedback.fresh(self._settings.measured_timeout)
 
-    def _forget_places(self, reason: str) -> None:
+    def _forget_positions(self, reason: str) -> None:
         """Forget the joint positions: only later measurements are used."""
         self._epoch += 1
         self._tracker.end(self._state, reason)
-        self._joints.unplace()
+        self._joints.forget_positions()
         self._targets.restart()
         self._feedback.forget()
 
@@ -166,7 +166,7 @@ class ArmState:
 
     def _fault(self, reason: str, void: bool = False) -> None:
         if void:  # no motion from the commanded position is allowed
-            self._forget_places(reason)
+            self._forget_positions(reason)
         self._fault_reason = reason
         self._interruptions += 1
         self._brake(reason)

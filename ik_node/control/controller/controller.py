@@ -84,7 +84,7 @@ class ArmController(TimedArm):
                 self._void_earlier()
             self._active = True
             if self._state is State.INACTIVE and self._feedback.expected:
-                self._forget_places('the joints must be measured again')
+                self._forget_positions('the joints must be measured again')
             self._begin()
 
     def deactivate(self) -> None:
@@ -106,7 +106,7 @@ class ArmController(TimedArm):
             if self._model is None or before == (expected, alone):
                 return
             if expected and not before[0]:
-                self._forget_places('the joints must be measured first')
+                self._forget_positions('the joints must be measured first')
                 self._on(Event.MEASUREMENTS_EXPECTED)
                 if not self._active:
                     self._on(Event.DEACTIVATE)
@@ -262,7 +262,7 @@ class ArmController(TimedArm):
                 raise InputError(f'cannot resume: {self.condition()[1]}')
             self._stopped = False
             if self._state is State.FAULTED and self._feedback.expected:
-                self._forget_places('the joints must be measured again')
+                self._forget_positions('the joints must be measured again')
             self._on(Event.RESUME)
             self._initialise_from_measurement()
 

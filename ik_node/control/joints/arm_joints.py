@@ -46,11 +46,11 @@ class ArmJoints(CommandedJoints):
         self,
         model: JointModel,
         settings: ArmSettings,
-        places: Mapping[str, float],
+        positions: Mapping[str, float],
         robot: SharedRobot,
     ) -> None:
         """Arguments as of CommandedJoints."""
-        super().__init__(model, settings, places, robot)
+        super().__init__(model, settings, positions, robot)
         self._following = FollowingError(model.joint_names, model.continuous, model.prismatic)
         self.waiting = ''
         self._goal = self.arm.target  # the last targets
@@ -71,18 +71,18 @@ class ArmJoints(CommandedJoints):
         self._gates.take(model)
         self._set_limits()
 
-    def place(self, positions: Mapping[str, float]) -> None:
+    def initialise_from_measurement(self, positions: Mapping[str, float]) -> None:
         """Initialise the arm at rest at measured positions; others go to without_position."""
         self.chased, self.waiting = None, ''
         self._gates.restart()
-        super().place(positions)
+        super().initialise_from_measurement(positions)
 
-    def unplace(self) -> None:
+    def forget_positions(self) -> None:
         """Forget the positions of the joints."""
         self.chased, self.waiting = None, ''
         self._gates.restart()
         self._following.restart()
-        super().unplace()
+        super().forget_positions()
 
     def _set_limits(self) -> None:
         settings = self._settings
@@ -229,7 +229,7 @@ class ArmJoints(CommandedJoints):
         rejection = rejection or self._gates.reject(motion, dt + caught_up, values)
         if rejection is not None:
             for group, position in zip(self.groups, last, strict=True):
-                group.place(position)  # at the last setpoint: no later one was sent
+                group.reset(position)  # at the last setpoint: no later one was sent
             self._robot.announce_change(self)
             return None, f'a setpoint was not published: {rejection}'
         whole = feedback.alone and not feedback.expected

@@ -31,15 +31,15 @@ class CommandedJoints:
         self,
         model: JointModel,
         settings: ArmSettings,
-        places: Mapping[str, float],
+        positions: Mapping[str, float],
         robot: SharedRobot,
     ) -> None:
-        """places: positions by joint name; other joints of the arm: home; the rest: rest position."""
+        """positions: by joint name; other joints of the arm: home; the rest: rest position."""
         self._model, self._settings, self._robot = model, settings, robot
         names = model.joint_names
         home = dict(zip(names, model.home.tolist(), strict=True))
         known = {**model.joints.named(model.joints.rest), **home}
-        known.update({name: place for name, place in places.items() if name in known})
+        known.update({name: position for name, position in positions.items() if name in known})
         self.arm = JointGroup(
             names,
             model.index,
@@ -125,11 +125,11 @@ class CommandedJoints:
         """Return the measured positions (n,) of the arm, NaN where there are none."""
         return np.array([feedback.position(name) for name in self.arm.names], dtype=np.float64)
 
-    def place(self, positions: Mapping[str, float]) -> None:
+    def initialise_from_measurement(self, positions: Mapping[str, float]) -> None:
         """Set the arm at rest at measured positions; joints that are not named become without_position."""
         measured = np.array([positions.get(name, np.nan) for name in self.arm.names])
         if not np.isnan(measured).all():
-            self.arm.place(measured)
+            self.arm.reset(measured)
         self.without_position = tuple(name for name in self.arm.names if name not in positions)
         self._hold(positions)
 
@@ -168,10 +168,10 @@ class CommandedJoints:
             found = feedback.position(name) if fresh is None else fresh[name]
             self._others[name] = self._group(name, self._resting[name] if found is None else found)
 
-    def unplace(self) -> None:
+    def forget_positions(self) -> None:
         """Forget the positions of the joints."""
         self.without_position = (*self.arm.names, *self._held)
-        self.arm.place(self.arm.motion.position)
+        self.arm.reset(self.arm.motion.position)
         self._others.clear()
         self._foreign.clear()
 

@@ -49,7 +49,7 @@ class JointGroup:
         self.motion.set_limits(share * limits.velocity, PLANNED * limits.acceleration, limits.jerk)
         self.gate.set_limits(share * limits.velocity, limits.acceleration, limits.jerk)
 
-    def place(self, positions: Array) -> None:
+    def reset(self, positions: Array) -> None:
         """Initialise the joints at rest at positions (n,); NaN: a joint keeps its own."""
         self._later = None
         self.motion.reset(filled(positions, self.motion.position))

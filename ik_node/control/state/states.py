@@ -32,7 +32,7 @@ class Event(enum.Enum):
     CONFIGURE = 'configure'
     ACTIVATE = 'activate'
     DEACTIVATE = 'deactivate'  # of an arm at rest
-    PLACED = 'every joint has a position'
+    INITIALISED = 'every joint has a position'
     MEASUREMENTS_EXPECTED = 'measurements are expected from now on'
     GOAL = 'goal'
     STEER = 'step of a teleoperation'
@@ -50,7 +50,7 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
     State.UNCONFIGURED: {Event.CONFIGURE: State.INACTIVE},
     State.INACTIVE: {Event.ACTIVATE: State.WAITING},
     State.WAITING: {
-        Event.PLACED: State.HOLDING,
+        Event.INITIALISED: State.HOLDING,
         Event.STOP: State.STOPPED,
         Event.DEACTIVATE: State.INACTIVE,
     },
