@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ik_node.errors import LARGEST, InputError, shown
+from ik_node.errors import LARGEST, InputError, safe_repr
 
 Array = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ def positive(name: str, value: Any, *, finite: bool = True) -> float:
         number = math.inf if value > 0 else -math.inf
     if not number > 0.0 or (finite and number == math.inf):
         kind = 'finite number' if finite else 'number'
-        raise InputError(f'{name} must be a {kind} greater than 0, got {shown(value)}')
+        raise InputError(f'{name} must be a {kind} greater than 0, got {safe_repr(value)}')
     return number
 
 
@@ -64,7 +64,7 @@ def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
     is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not is_whole or value < low or (high is not None and value > high):
         span = f'{low} or more' if high is None else f'from {low} to {high}'
-        raise InputError(f'{name} must be a whole number, {span}, got {shown(value)}')
+        raise InputError(f'{name} must be a whole number, {span}, got {safe_repr(value)}')
     return int(value)
 
 
@@ -104,7 +104,7 @@ def finite_array(name: str, value: ArrayLike, size: int) -> Array:
     try:
         vector = real_array(value)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f'{name} must be {size} numbers, got {shown(value)}') from None
+        raise InputError(f'{name} must be {size} numbers, got {safe_repr(value)}') from None
     if vector.shape != (size,) or not np.isfinite(vector).all():
         raise InputError(f'{name} must be {size} finite numbers, got {vector.tolist()}')
     return vector
@@ -137,7 +137,8 @@ def read_axis(name: str, text: str) -> tuple[float, float, float]:
         x, y, z = map(float, text.strip('[]()').replace(',', ' ').split())
     except ValueError:
         raise InputError(
-            f'{name} must be one of {", ".join(AXES)} or three numbers such as 0,0.6,0.8, got {shown(text)}'
+            f'{name} must be one of {", ".join(AXES)} or three numbers such as 0,0.6,0.8, '
+            f'got {safe_repr(text)}'
         ) from None
     return unit_floats(name, (x, y, z))
 
@@ -177,10 +178,10 @@ def _not_three(name: str, value: Any) -> InputError:
     try:
         shape = real_array(value).shape
     except (TypeError, ValueError, OverflowError):
-        return InputError(f'{name} must be three numbers, got {shown(value)}')
+        return InputError(f'{name} must be three numbers, got {safe_repr(value)}')
     if shape == (3,):  # one of them alone is not a number
-        return InputError(f'{name} must be three numbers, got {shown(value)}')
-    return InputError(f'{name} must have shape (3,), got shape {shape}: {shown(value)}')
+        return InputError(f'{name} must be three numbers, got {safe_repr(value)}')
+    return InputError(f'{name} must have shape (3,), got shape {shape}: {safe_repr(value)}')
 
 
 def unit_floats(name: str, value: Any) -> tuple[float, float, float]:

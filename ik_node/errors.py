@@ -60,7 +60,7 @@ class ChainError(UrdfError):
     """Base and tip link have no arm between them, or a joint there is not supported."""
 
 
-def shown(value: object) -> str:
+def safe_repr(value: object) -> str:
     """Return the repr of any value for a message, that of object if its own fails."""
     try:
         return repr(value)
@@ -69,8 +69,8 @@ def shown(value: object) -> str:
 
 
 def titled(name: object) -> str:
-    """Return what a caller calls an argument, for a message: text as it is, anything else shown."""
-    return name if isinstance(name, str) else shown(name)
+    """Return what a caller calls an argument, for a message: text as it is, of anything else its repr."""
+    return name if isinstance(name, str) else safe_repr(name)
 
 
 def escaped(text: str, most: int = SHOWN_CHARACTERS) -> str:

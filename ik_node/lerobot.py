@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from ik_node import kernels
 from ik_node.checks import Array, are_names, positive, real_array
 from ik_node.control.teleop.jog_kinematics import JogKinematics
-from ik_node.errors import LARGEST, InputError, join_names, quoted, shown
+from ik_node.errors import LARGEST, InputError, join_names, quoted, safe_repr
 from ik_node.kernels.arrays.layout import LATERAL
 from ik_node.model.arm import Arm
 from ik_node.model.robot import Robot
@@ -73,7 +73,7 @@ class RobotKinematics:
         self.arm = arm
         movable = [joint.name for joint in arm.robot.joints.values() if joint.movable]
         if joint_names is not None and not are_names(joint_names):
-            raise InputError(f'joint_names must be a list of names, got {shown(joint_names)}')
+            raise InputError(f'joint_names must be a list of names, got {safe_repr(joint_names)}')
         self.joint_names = list(movable if joint_names is None else joint_names)
         if len(set(self.joint_names)) < len(self.joint_names):
             raise InputError(f'joint_names must differ from each other, got {join_names(self.joint_names)}')
@@ -139,7 +139,7 @@ class RobotKinematics:
         if values.ndim != 1 or len(values) < count or not np.isfinite(values[self._columns]).all():
             raise InputError(
                 f'joint positions must be {count} numbers or more ({join_names(self.joint_names)}), '
-                f'got {shown(degrees)}'
+                f'got {safe_repr(degrees)}'
             )
         return values, self._zero + self._scale * values[self._columns]
 
@@ -189,7 +189,7 @@ def _calibration(given: str | os.PathLike[str] | ArmCalibration) -> ArmCalibrati
     if isinstance(given, ArmCalibration):
         return given
     if not isinstance(given, (str, os.PathLike)):
-        raise InputError(f'calibration must be a path or an ArmCalibration, got {shown(given)}')
+        raise InputError(f'calibration must be a path or an ArmCalibration, got {safe_repr(given)}')
     profile = read_profile('so101')
     found = calibrate(profile, {}, file=lerobot_file.read_file(given, profile))
     for text in found.warnings:
@@ -218,7 +218,7 @@ def _rigid(pose: ArrayLike) -> Array:
     try:
         T = real_array(pose)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f'desired_ee_pose must be numbers of shape (4, 4), got {shown(pose)}') from None
+        raise InputError(f'desired_ee_pose must be numbers of shape (4, 4), got {safe_repr(pose)}') from None
     if T.shape != (4, 4) or not (np.abs(T) <= LARGEST).all():
         raise InputError(
             f'desired_ee_pose must be finite, up to {LARGEST:g}, of shape (4, 4), got {T.tolist()}'
@@ -235,5 +235,5 @@ def _rigid(pose: ArrayLike) -> Array:
 def _counts(weight: float) -> bool:
     """Whether a weight is not 0. Raises InputError unless it is a number of at least 0."""
     if not isinstance(weight, numbers.Real) or not 0.0 <= weight < math.inf:
-        raise InputError(f'orientation_weight must be a number of at least 0, got {shown(weight)}')
+        raise InputError(f'orientation_weight must be a number of at least 0, got {safe_repr(weight)}')
     return weight != 0.0

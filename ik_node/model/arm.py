@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array, real_array, unit_vector, vector3, whole
-from ik_node.errors import ChainError, InputError, escaped, quoted, shown, titled
+from ik_node.errors import ChainError, InputError, escaped, quoted, safe_repr, titled
 from ik_node.kernels.arrays import layout
 from ik_node.model.ball import nothing_left
 from ik_node.model.default_tip import default_tip
@@ -64,7 +64,7 @@ class Arm:
         tool_axis that is not of unit length and a tool_point that is not finite or beyond LARGEST.
         """
         if not isinstance(robot, Robot):
-            raise InputError(f'robot must be a Robot, as read_urdf returns it, got {shown(robot)}')
+            raise InputError(f'robot must be a Robot, as read_urdf returns it, got {safe_repr(robot)}')
         self.robot = robot
         self.name = robot.name
         self.base_link = robot.root if base_link is None else base_link
@@ -174,7 +174,7 @@ class Arm:
         Raises InputError.
         """
         if not isinstance(rng, np.random.Generator):
-            raise InputError(f'rng must be a numpy.random.Generator, got {shown(rng)}')
+            raise InputError(f'rng must be a numpy.random.Generator, got {safe_repr(rng)}')
         count = whole('count', count, 0, MOST_SAMPLES)
         rows = rng.uniform(self._finite[0], self._finite[1], (count, self.n))
         outside = [k for k in range(count) if self.has_cones and self.ball_excess(rows[k]) > 0.0]
@@ -283,7 +283,7 @@ def joint_array(name: str, q: ArrayLike, joint_names: Sequence[str]) -> Array:
     # A sum is finite only if every entry is, at a tenth of the cost of isfinite().all().
     if values.shape != (count,) or not math.isfinite(sum(values.tolist())):
         joints = ', '.join(map(escaped, joint_names))
-        raise InputError(f'{titled(name)} must be {count} finite numbers ({joints}), got {shown(q)}')
+        raise InputError(f'{titled(name)} must be {count} finite numbers ({joints}), got {safe_repr(q)}')
     return values
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ik_node.errors import LISTED_NAMES, ChainError, InputError, join_names, quoted, shown
+from ik_node.errors import LISTED_NAMES, ChainError, InputError, join_names, quoted, safe_repr
 from ik_node.model.ball import Ball
 from ik_node.model.joint import Joint
 
@@ -186,7 +186,7 @@ class Robot:
     def _check_link(self, link: str, role: str) -> None:
         if not isinstance(link, str):
             raise InputError(
-                f'{role} must be the name of a link, got {shown(link)}; links: {join_names(self.links)}'
+                f'{role} must be the name of a link, got {safe_repr(link)}; links: {join_names(self.links)}'
             )
         if link not in self._known:
             raise ChainError(f'{role} {quoted(link)} does not exist; links: {join_names(self.links, link)}')
@@ -198,12 +198,12 @@ class Robot:
 
     def _check_values(self, values: Mapping[str, float]) -> None:
         if not isinstance(values, Mapping):
-            raise InputError(f'values must be numbers by the names of joints, got {shown(values)}')
+            raise InputError(f'values must be numbers by the names of joints, got {safe_repr(values)}')
         for name, value in values.items():
             self._check_joint(name)
             if not _is_finite(value):
                 raise InputError(
-                    f'the value of joint {quoted(name)} must be a finite number, got {shown(value)}'
+                    f'the value of joint {quoted(name)} must be a finite number, got {safe_repr(value)}'
                 )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ik_node.checks import Array, are_names, real_array
-from ik_node.errors import InputError, join_names, quoted, shown, titled
+from ik_node.errors import InputError, join_names, quoted, safe_repr, titled
 from ik_node.kernels.arrays.layout import SHIFT, VARIABLE
 from ik_node.model.arm import Arm, frozen, joint_array
 from ik_node.model.robot import Robot
@@ -55,12 +55,14 @@ class Tree:
         Raises UrdfError for links or joints that do not form an arm, InputError for anything else.
         """
         if not isinstance(robot, Robot):
-            raise InputError(f'robot must be a Robot, as read_urdf returns it, got {shown(robot)}')
+            raise InputError(f'robot must be a Robot, as read_urdf returns it, got {safe_repr(robot)}')
         if not isinstance(tools, Mapping) or not tools:
-            raise InputError(f'tools must name at least one Tool, got {shown(tools)}')
+            raise InputError(f'tools must name at least one Tool, got {safe_repr(tools)}')
         for name, tool in tools.items():
             if not isinstance(name, str) or not name or not isinstance(tool, Tool):
-                raise InputError(f'tools must be of type Tool, by name, got {shown(name)}: {shown(tool)}')
+                raise InputError(
+                    f'tools must be of type Tool, by name, got {safe_repr(name)}: {safe_repr(tool)}'
+                )
         self.robot, self.name = robot, robot.name
         self.arms = {
             name: Arm(robot, tool.tip_link, tool.axis, tool.point, base_link) for name, tool in tools.items()
@@ -147,7 +149,7 @@ class Tree:
         columns = self.columns[name]
         fits = rows.ndim == 2 and rows.shape[1] == SHIFT + 1
         if not fits or not np.isin(rows[:, VARIABLE], range(len(columns))).all():
-            raise InputError(f'joints must be rows of the joints of an arm, got {shown(joints)}')
+            raise InputError(f'joints must be rows of the joints of an arm, got {safe_repr(joints)}')
         rows[:, VARIABLE] = columns[rows[:, VARIABLE].astype(int)]
         return rows
 
@@ -159,7 +161,7 @@ class Tree:
     def check_names(self, names: Collection[str], what: str) -> None:
         """Raise InputError for unknown tools. what: how a message calls them."""
         if not are_names(names, Mapping, Set):
-            raise InputError(f'{titled(what)} must be names of tools, got {shown(names)}')
+            raise InputError(f'{titled(what)} must be names of tools, got {safe_repr(names)}')
         unknown = [name for name in names if name not in self.arms]
         if unknown:
             known = join_names(self.arms)

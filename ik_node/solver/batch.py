@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ik_node.checks import Array, real_array, whole
-from ik_node.errors import InputError, shown
+from ik_node.errors import InputError, safe_repr
 from ik_node.solver.closed_form import NO_FORM
 from ik_node.solver.cores import usable_cores
 from ik_node.solver.goal import BatchSolution, Goal, Reason, Solution, Status
@@ -77,7 +77,7 @@ def seed_rows(seeds: ArrayLike, count: int, n: int) -> Array:
         starts = np.atleast_2d(np.ascontiguousarray(real_array(seeds)))
     except (TypeError, ValueError, OverflowError):
         raise InputError(
-            f'seeds must be numbers of shape ({n},) or ({count}, {n}), got {shown(seeds)}'
+            f'seeds must be numbers of shape ({n},) or ({count}, {n}), got {safe_repr(seeds)}'
         ) from None
     with np.errstate(over='ignore'):  # as joint_array: a sum that overflows is not finite
         finite = np.isfinite(starts.sum(axis=-1)).all()

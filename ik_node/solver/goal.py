@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ik_node.checks import UNIT_TOLERANCE, Array, real_array, three_floats, unit_floats
-from ik_node.errors import LARGEST, InputError, shown
+from ik_node.errors import LARGEST, InputError, safe_repr
 
 
 class Status(enum.Enum):
@@ -180,7 +180,7 @@ class Goal:
     def unpacked(cls, packed: Array) -> Goal:
         """Return the goal of one row (9,) of pack_goals, bit for bit. Raises InputError for anything else."""
         if not (isinstance(packed, np.ndarray) and packed.dtype == np.float64 and packed.shape == (9,)):
-            raise InputError(f'packed must be an array of 9 floats, got {shown(packed)}')
+            raise InputError(f'packed must be an array of 9 floats, got {safe_repr(packed)}')
         goal = cls.__new__(cls)
         goal.packed = packed.copy()
         return goal
@@ -226,7 +226,7 @@ def read_only(view: Array) -> Array:
 def checked_goal(goal: Goal) -> Goal:
     """Return goal. Raises InputError for anything else in its place."""
     if not isinstance(goal, Goal):
-        raise InputError(f'goal must be a Goal, got {shown(goal)}')
+        raise InputError(f'goal must be a Goal, got {safe_repr(goal)}')
     return goal
 
 
@@ -270,7 +270,7 @@ def _rows3(name: str, value: ArrayLike) -> Array:
     except OverflowError:
         raise InputError(f'{name} must be finite, got a whole number beyond 1.8e308') from None
     except (TypeError, ValueError):
-        raise InputError(f'{name} must be numbers of shape (N, 3), got {shown(value)}') from None
+        raise InputError(f'{name} must be numbers of shape (N, 3), got {safe_repr(value)}') from None
     if rows.ndim != 2 or rows.shape[1] != 3:
         raise InputError(f'{name} must have shape (N, 3), got {rows.shape}')
     if not np.isfinite(rows).all():

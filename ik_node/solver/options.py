@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ik_node.checks import positive, whole
-from ik_node.errors import InputError, shown
+from ik_node.errors import InputError, safe_repr
 from ik_node.solver.methods.registry import METHODS
 
 COMPILE = ('background', 'wait')
@@ -37,16 +37,17 @@ class SolverOptions(NamedTuple):
         """
         method, weight = self.method, self.direction_weight
         if not isinstance(self.compile, str) or self.compile not in COMPILE:
-            raise InputError(f'compile must be one of {", ".join(COMPILE)}, got {shown(self.compile)}')
+            raise InputError(f'compile must be one of {", ".join(COMPILE)}, got {safe_repr(self.compile)}')
         if not isinstance(method, str) or method not in METHODS:
-            raise InputError(f'method must be one of {", ".join(METHODS)}, got {shown(method)}')
+            raise InputError(f'method must be one of {", ".join(METHODS)}, got {safe_repr(method)}')
         if not isinstance(self.closed_form, (bool, np.bool_)):
-            raise InputError(f'closed_form must be True or False, got {shown(self.closed_form)}')
+            raise InputError(f'closed_form must be True or False, got {safe_repr(self.closed_form)}')
         if weight is not None:
             weight = positive('direction_weight', weight)
             if method != 'lm':
                 raise InputError(
-                    f'direction_weight is supported by method lm only, got {shown(method)} with {weight!r}'
+                    'direction_weight is supported by method lm only, '
+                    f'got {safe_repr(method)} with {weight!r}'
                 )
         return self._replace(
             position_tolerance=positive('position_tolerance', self.position_tolerance),

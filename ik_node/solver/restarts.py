@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.errors import InputError, shown
+from ik_node.errors import InputError, safe_repr
 from ik_node.extras import require
 from ik_node.kernels.arrays.layout import END_AT_LAST, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
 from ik_node.kernels.runtime.signatures import SERVING
@@ -78,7 +78,7 @@ class RandomRestarts:
     ) -> None:
         """Tolerances in m and rad, time_budget in s (inf: none). Raises InputError and MissingError."""
         if not isinstance(schedule, str) or schedule not in SCHEDULES:
-            raise InputError(f'schedule must be one of {", ".join(SCHEDULES)}, got {shown(schedule)}')
+            raise InputError(f'schedule must be one of {", ".join(SCHEDULES)}, got {safe_repr(schedule)}')
         self.method = METHODS[method]
         if self.method.needs:
             require(self.method.needs, f'method {method}')
@@ -281,10 +281,11 @@ def _switches(method: str, given: Mapping[str, bool]) -> list[float]:
     known = METHODS[method].switches
     allowed = f'{", ".join(known)} (True or False)' if known else 'none'
     if not isinstance(given, Mapping):
-        raise InputError(f'method_options must be a dictionary, got {shown(given)}')
+        raise InputError(f'method_options must be a dictionary, got {safe_repr(given)}')
     wrong = [name for name, value in given.items() if name not in known or not isinstance(value, bool)]
     if wrong:
         raise InputError(
-            f'method_options of {method} may be {allowed}, got {shown(wrong[0])}: {shown(given[wrong[0]])}'
+            f'method_options of {method} may be {allowed}, got {safe_repr(wrong[0])}: '
+            f'{safe_repr(given[wrong[0]])}'
         )
     return [float(given.get(name, True)) for name in known]

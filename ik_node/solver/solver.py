@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from numpy.typing import ArrayLike
 
 from ik_node.checks import Array, is_array, positive, whole
-from ik_node.errors import InputError, shown
+from ik_node.errors import InputError, safe_repr
 from ik_node.kernels.arrays.layout import LATERAL
 from ik_node.model.arm import Arm
 from ik_node.solver.batch import seed_rows, solve_goals
@@ -82,7 +82,7 @@ class IkSolver:
     ) -> None:
         options = {name: value for name, value in locals().items() if name not in ('self', 'arm')}
         if not isinstance(arm, Arm):
-            raise InputError(f'arm must be an Arm, got {shown(arm)}')
+            raise InputError(f'arm must be an Arm, got {safe_repr(arm)}')
         self._solver_of = partial(IkSolver, **options)
         self._parts = parts = SolverParts(arm, SolverOptions(**options).checked(), self._solver_of)
         self.arm, self.method = arm, method
@@ -129,7 +129,7 @@ class IkSolver:
         """
         checked_goal(goal)
         if not isinstance(solution, Solution):
-            raise InputError(f'solution must be a Solution, got {shown(solution)}')
+            raise InputError(f'solution must be a Solution, got {safe_repr(solution)}')
         self.arm.checked(solution.q, 'q of solution')
         return self._parts.roll.aligned(goal, self.arm.checked(seed, 'seed'), solution)
 
@@ -245,7 +245,7 @@ class IkSolver:
         """
         for name, array, size in (('goal', goal, 9), ('q', q, self.arm.n), ('before', before, self.arm.n)):
             if not is_array(array, size):
-                raise InputError(f'{name} must be a writable array of {size} floats, got {shown(array)}')
+                raise InputError(f'{name} must be a writable array of {size} floats, got {safe_repr(array)}')
         return self._parts.tracker.step(goal, q, before)[0]
 
     def steps(self, goal: Goal, seed: ArrayLike | None = None) -> Iterator[Array]:

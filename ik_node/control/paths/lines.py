@@ -17,7 +17,7 @@ from ik_node.control.paths.tool_path import ToolPath
 from ik_node.control.robot.arm_model import ArmModel
 from ik_node.control.robot.motion_limits import limits_of_motion
 from ik_node.control.settings.arm import ArmSettings
-from ik_node.errors import InputError, shown
+from ik_node.errors import InputError, safe_repr
 from ik_node.solver.solver import IkSolver
 
 BACK = 1e-3  # share of a segment that is left before the end of its branch
@@ -59,7 +59,7 @@ def plan_lines(
         ('partial', partial, (bool, np.bool_)),
     ):
         if not isinstance(given, kind):
-            raise InputError(f'{name} is not of the right type: {shown(given)}')
+            raise InputError(f'{name} is not of the right type: {safe_repr(given)}')
     arm = solver.arm
     q = arm.checked(start, 'start')
     if not len(bounds.velocity) == len(bounds.acceleration) == len(bounds.jerk) == arm.n:

@@ -24,7 +24,7 @@ import numpy as np
 from ik_node.checks import Array, positive, real_array
 from ik_node.control.motion.trajectory import Trajectory
 from ik_node.control.paths.splines import basis, knots_between
-from ik_node.errors import InputError, shown
+from ik_node.errors import InputError, safe_repr
 
 DEGREE = 2  # of b: its second derivative, and the jerk, may jump where pieces meet
 INSIDE = np.array([1e-6, 0.5, 1.0 - 1e-6])  # where in a piece the limits count
@@ -61,7 +61,7 @@ class Bounds:
                 limits = np.empty(0)
             if limits.ndim != 1 or not len(limits) or not (np.isfinite(limits) & (limits > 0.0)).all():
                 raise InputError(
-                    f'{name} must be finite numbers greater than 0, one per joint, got {shown(given)}'
+                    f'{name} must be finite numbers greater than 0, one per joint, got {safe_repr(given)}'
                 )
             object.__setattr__(self, name, limits)
         object.__setattr__(self, 'tool_speed', positive('tool_speed', self.tool_speed, finite=False))

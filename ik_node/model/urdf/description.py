@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from ik_node.errors import FileError, InputError, UrdfError, XacroError, join_names, path_text, shown
+from ik_node.errors import FileError, InputError, UrdfError, XacroError, join_names, path_text, safe_repr
 from ik_node.model.urdf.elements import MOST_CHARACTERS, check_size, reject_doctype
 
 _MESH = re.compile(r'(<mesh\b[^<>]*?\bfilename\s*=\s*)(["\'])([^"\'<>]*)\2')
@@ -27,7 +27,7 @@ def load_description(path: str | os.PathLike[str], mappings: Mapping[str, str] |
     mappings without xacro.
     """
     if not isinstance(path, (str, os.PathLike)):
-        raise InputError(f'the path of a description must be a str or os.PathLike, got {shown(path)}')
+        raise InputError(f'the path of a description must be a str or os.PathLike, got {safe_repr(path)}')
     file = Path(path)
     try:
         with file.open('rb') as stream:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ik_node.checks import Array, are_names
-from ik_node.errors import InputError, join_names, quoted, shown
+from ik_node.errors import InputError, join_names, quoted, safe_repr
 from ik_node.kernels.arrays.layout import DIRECTION, LATERAL
 from ik_node.model.arm import Arm
 from ik_node.model.joint import Joint
@@ -163,7 +163,7 @@ def _reduced(
 def are_named(locked_joints: Sequence[str]) -> bool:
     """Whether locked_joints names any joints. Raises InputError unless it is a sequence of names."""
     if not are_names(locked_joints):
-        raise InputError(f'locked_joints must be a list of joint names, got {shown(locked_joints)}')
+        raise InputError(f'locked_joints must be a list of joint names, got {safe_repr(locked_joints)}')
     return bool(locked_joints)
 
 

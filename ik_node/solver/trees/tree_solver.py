@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ik_node.checks import Array, positive, whole
-from ik_node.errors import InputError, shown
+from ik_node.errors import InputError, safe_repr
 from ik_node.model.tree import Tree
 from ik_node.solver.batch import seed_rows
 from ik_node.solver.goal import BatchSolution, Goal, Solution, Status, pack_goals
@@ -78,9 +78,9 @@ class TreeSolver:
         its own Jacobian, and joints that tools share take the mean of their steps.
         """
         if not isinstance(tree, Tree):
-            raise InputError(f'tree must be a Tree, got {shown(tree)}')
+            raise InputError(f'tree must be a Tree, got {safe_repr(tree)}')
         if not isinstance(method, str) or method not in KERNELS:
-            raise InputError(f'method of a tree must be one of {", ".join(KERNELS)}, got {shown(method)}')
+            raise InputError(f'method of a tree must be one of {", ".join(KERNELS)}, got {safe_repr(method)}')
         self.tree, self.method = tree, method
         self._tolerances = (
             positive('position_tolerance', position_tolerance),
@@ -130,7 +130,7 @@ class TreeSolver:
         q = tree.middle if seed is None else tree.checked(seed, 'seed')
         weights = {} if weights is None else weights
         if not isinstance(weights, Mapping):
-            raise InputError(f'weights must be numbers by tool, got {shown(weights)}')
+            raise InputError(f'weights must be numbers by tool, got {safe_repr(weights)}')
         tree.check_names(weights, 'weights')
         for name, weight in weights.items():
             positive(f'the weight of {name}', weight)
@@ -187,11 +187,11 @@ class TreeSolver:
         """
         tree = self.tree
         if not isinstance(positions, Mapping) or not positions:
-            raise InputError(f'positions must name at least one tool, got {shown(positions)}')
+            raise InputError(f'positions must name at least one tool, got {safe_repr(positions)}')
         directions = directions or {}
         tree.check_names(positions, 'positions')
         if unknown := [name for name in directions if name not in positions]:
-            raise InputError(f'directions of {shown(unknown[0])} need positions')
+            raise InputError(f'directions of {safe_repr(unknown[0])} need positions')
         packed = {name: pack_goals(place, directions.get(name)) for name, place in positions.items()}
         counts = {len(rows) for rows in packed.values()}
         if len(counts) > 1:
@@ -227,12 +227,14 @@ class TreeSolver:
         """Return the goals that have to be met together, with those of tools to be held as at q (n,)."""
         tree = self.tree
         if not isinstance(goals, Mapping) or not goals:
-            raise InputError(f'goals must name at least one tool, got {shown(goals)}')
+            raise InputError(f'goals must name at least one tool, got {safe_repr(goals)}')
         for name, goal in goals.items():
             if not isinstance(goal, Goal):
-                raise InputError(f'goals must be of type Goal, by tool, got {shown(name)}: {shown(goal)}')
+                raise InputError(
+                    f'goals must be of type Goal, by tool, got {safe_repr(name)}: {safe_repr(goal)}'
+                )
         if isinstance(free, str) or not isinstance(free, Collection):
-            raise InputError(f'free must be a list of tools, got {shown(free)}')
+            raise InputError(f'free must be a list of tools, got {safe_repr(free)}')
         tree.check_names(goals, 'goals')
         tree.check_names(free, 'free')
         bound = tuple(name for name in tree.arms if name in goals or name not in free)
