@@ -49,14 +49,14 @@ class Targets(ABC):
         self._last: Followed | None = None
         self._newest = model.home  # joints (k,) of the newest goal
         self._streams = self._new_streams()
-        self._hand: tuple[MotionState, float] | None = None
+        self._teleoperated: tuple[MotionState, float] | None = None  # state and time of its last command
 
     def restart(self) -> None:
         """Restart: the next goal is not part of a stream."""
         self._last = None
         for _, stream in self._streams:
             stream.clear()
-        self._hand = None
+        self._teleoperated = None
 
     def _new_streams(self) -> list[tuple[Columns, GoalStream]]:
         """Return a stream for each block of joints: a jump of one does not end the motion of another."""
@@ -140,7 +140,7 @@ class Targets(ABC):
         before = last.q if last is not None and last.streams(request.arrival) else None
         self._newest = q
         self._last = Followed(q, plan.solution.solved, before, request.arrival)
-        self._hand = None
+        self._teleoperated = None
         self._followed(q, plan, request)
 
     def _followed(self, q: Array, plan: TargetPlan, request: Request) -> None:  # noqa: ARG002
@@ -154,7 +154,7 @@ class Targets(ABC):
         rates: velocities and accelerations (arm.n,) there; None: from the positions before.
         """
         self._last, self._newest = None, q
-        self._hand = None if rates is None else (MotionState(q, *rates), time)
+        self._teleoperated = None if rates is None else (MotionState(q, *rates), time)
         for columns, stream in self._streams:
             if rates is None:
                 stream.add(q[columns], time, time)
@@ -163,9 +163,9 @@ class Targets(ABC):
 
     def moving(self, time: float) -> MotionState | None:
         """Return the state of the joints (arm.n,) at time [s] that follow a moving goal; None at rest."""
-        if self._hand is None:
+        if self._teleoperated is None:
             return self._streamed(time)
-        state, then = self._hand
+        state, then = self._teleoperated
         if abs(time - then) > HELD:  # a step may be a little ahead of a setpoint
             return None
         return advanced(state, np.zeros(len(state.position)), time - then)
@@ -184,7 +184,7 @@ class Targets(ABC):
 
     def smoothing(self, settings: ArmSettings) -> float:
         """Return the time constant [s] with which errors vanish."""
-        return settings.smoothing if self._hand is None else max(settings.smoothing, CALM)
+        return settings.smoothing if self._teleoperated is None else max(settings.smoothing, CALM)
 
     @abstractmethod
     def _solve(
