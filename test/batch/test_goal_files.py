@@ -188,7 +188,7 @@ def test_blank_lines_at_the_end_are_no_rows(tmp_path, monkeypatch, block):
     assert table['x'].to_pylist() == ['1', None, '3']
 
 
-def test_arrays_that_hold_no_goals_are_refused_only_where_they_are_asked_for(tmp_path):
+def test_arrays_that_hold_no_goals_are_rejected_only_where_they_are_asked_for(tmp_path):
     np.savez(
         tmp_path / 'a.npz',
         x=np.arange(3.0),

@@ -51,7 +51,7 @@ def said_by(program: str, goals, output, *, most: int | None = None) -> tuple[in
     return done.returncode, done.stdout
 
 
-def refused(program, goals, output, words: str, **how) -> None:
+def rejected(program, goals, output, words: str, **how) -> None:
     """Check that there is one line with these words, and no output."""
     before = sorted(path.name for path in output.parent.iterdir())
     code, said = said_by(program, goals, output, **how)
@@ -70,7 +70,7 @@ def test_a_file_without_rows(tmp_path, program, suffix):
     write(table().slice(0, 0), tmp_path / f'goals{suffix}')
     output = tmp_path / 'out.parquet'
     if program == 'ik_retarget':
-        refused(program, tmp_path / f'goals{suffix}', output, 'has no rows')
+        rejected(program, tmp_path / f'goals{suffix}', output, 'has no rows')
         return
     code, said = said_by(program, tmp_path / f'goals{suffix}', output)
     assert code == 0
@@ -90,7 +90,7 @@ def test_a_file_without_rows(tmp_path, program, suffix):
 )
 def test_columns_that_cannot_hold_goals(tmp_path, program, changed, words):
     write(table(**changed), tmp_path / 'goals.parquet')
-    refused(program, tmp_path / 'goals.parquet', tmp_path / 'out.parquet', words)
+    rejected(program, tmp_path / 'goals.parquet', tmp_path / 'out.parquet', words)
 
 
 @pytest.mark.slow
@@ -126,7 +126,7 @@ def test_a_full_disk_is_told_and_the_same_command_continues(tmp_path, program, m
     write(table(**rows, take=take), tmp_path / 'goals.parquet')
     goals, output = tmp_path / 'goals.parquet', tmp_path / 'out.parquet'
     words = 'File too large; completed chunks are kept, the same command continues'
-    refused(program, goals, output, words, most=most)
+    rejected(program, goals, output, words, most=most)
     assert said_by(program, goals, output)[0] == 0
     assert pq.read_table(output).num_rows == ROWS
 
@@ -137,7 +137,7 @@ def test_a_file_that_is_being_written_is_not_taken_for_a_whole_one(tmp_path, pro
     write(table(), tmp_path / 'whole.parquet')
     data = (tmp_path / 'whole.parquet').read_bytes()
     (tmp_path / 'goals.parquet').write_bytes(data[: len(data) // 2])
-    refused(program, tmp_path / 'goals.parquet', tmp_path / 'out.parquet', 'cannot read "')
+    rejected(program, tmp_path / 'goals.parquet', tmp_path / 'out.parquet', 'cannot read "')
     write(table(), tmp_path / 'goals.csv')
     stop = threading.Event()
 
@@ -150,7 +150,7 @@ def test_a_file_that_is_being_written_is_not_taken_for_a_whole_one(tmp_path, pro
     writer.start()
     try:
         words = 'has changed during the run: is it still being written?'
-        refused(program, tmp_path / 'goals.csv', tmp_path / 'out.parquet', words)
+        rejected(program, tmp_path / 'goals.csv', tmp_path / 'out.parquet', words)
     finally:
         stop.set()
         writer.join()

@@ -131,7 +131,7 @@ def test_the_key_names_what_results_depend_on_and_nothing_else(monkeypatch):
     assert len({key, *others}) == 1 + len(others)
 
 
-def test_workers_of_another_version_are_refused():
+def test_workers_of_another_version_are_rejected():
     task_key.check_code(task_key.code_digest())
     with pytest.raises(IkError, match='another version'):
         task_key.check_code('of another version')

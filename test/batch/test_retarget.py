@@ -221,7 +221,7 @@ def test_a_busy_computer_finds_the_same_path(monkeypatch):
     assert all(expected.column('solved').to_pylist())
 
 
-def test_an_episode_that_begins_again_in_another_file_is_refused(tmp_path, solver):
+def test_an_episode_that_begins_again_in_another_file_is_rejected(tmp_path, solver):
     episodes = [made_dataset.poses(solver.arm, q) for q in made_dataset.motions(solver.arm, [5] * 3)]
     made_dataset.write(tmp_path / 'in', 'v3.0', episodes)
     data = tmp_path / 'in/data/chunk-000'
@@ -260,7 +260,7 @@ def damaged(root: Path, how: str) -> None:
         ('no rate', 'has 0 frames per second in meta/info.json'),
     ],
 )
-def test_a_damaged_dataset_is_refused_in_one_line(tmp_path, solver, how, words):
+def test_a_damaged_dataset_is_rejected_in_one_line(tmp_path, solver, how, words):
     episodes = [made_dataset.poses(solver.arm, q) for q in made_dataset.motions(solver.arm, [5, 5])]
     made_dataset.write(tmp_path / 'in', 'v2.1', episodes)
     damaged(tmp_path / 'in', how)
@@ -292,7 +292,7 @@ def test_names_with_their_places_and_files_behind_links(tmp_path, solver):
     assert (tmp_path / 'in/meta/tasks.jsonl').read_text() == '{}'
 
 
-def test_a_dataset_that_changes_meanwhile_is_refused(tmp_path, solver):
+def test_a_dataset_that_changes_meanwhile_is_rejected(tmp_path, solver):
     episodes = [made_dataset.poses(solver.arm, q) for q in made_dataset.motions(solver.arm, [5])]
     made_dataset.write(tmp_path / 'in', 'v2.1', episodes)
     dataset = LerobotDataset(tmp_path / 'in', 'action')

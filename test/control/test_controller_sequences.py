@@ -232,7 +232,7 @@ class Sequences(RuleBasedStateMachine):
             if state is State.HOLDING:
                 break
             if state in (State.STOPPED, State.FAULTED):
-                self.resume()  # refused while a joint moves
+                self.resume()  # rejected while a joint moves
                 stops += self.controller.state is not state
             elif state is State.HAND_GUIDED:
                 self.controller.guide(False, self.time)

@@ -272,7 +272,7 @@ def test_names_may_have_any_letters(stored, tmp_path: Path) -> None:
         assert data.attrs['arm'] == 'Müller'
 
 
-def test_scipy_reads_the_file_and_refuses_one_that_is_cut(stored, tmp_path: Path) -> None:
+def test_scipy_reads_the_file_and_rejects_one_that_is_cut(stored, tmp_path: Path) -> None:
     scipy_io = pytest.importorskip('scipy.io')
     _, volume, path = stored
     with scipy_io.netcdf_file(path, mmap=False) as data:

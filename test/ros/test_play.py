@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ik_play as a process, against a real node over DDS: programs run, are refused, stopped or disturbed."""
+"""ik_play as a process, against a real node over DDS: programs run, are rejected, stopped or disturbed."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_ten_points_with_lines_run_in_a_loop(client: Client, play: Start, progra
     assert client.parameter('speed_scaling') == 0.5
 
 
-def test_a_point_out_of_reach_is_refused_before_anything_moves(
+def test_a_point_out_of_reach_is_rejected_before_anything_moves(
     client: Client, play: Start, program: Program
 ) -> None:
     before = client.position(*ARM_JOINTS)

@@ -237,7 +237,7 @@ def test_a_hold_is_answered_while_the_arm_is_lowered(emulated):
 
 def test_the_torque_at_the_start_outlasts_a_failure():
     with EmulatedBus('omx_f') as bus:
-        bus.call('put', id=12, address=48, size=4, value=2000)  # it refuses goals where it stands
+        bus.call('put', id=12, address=48, size=4, value=2000)  # it rejects goals where it stands
         bus.call('put', id=12, address=116, size=4, value=1500)
         client = Client('torque_at_start:=true', 'profile:=omx_f', bus=bus)
         try:

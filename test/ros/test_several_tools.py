@@ -216,7 +216,7 @@ def test_tools_that_share_joints_have_neither_paths_nor_twists():
         assert torso.values(torso.left.samples[-1]) == pytest.approx(before, abs=1e-12)
 
 
-def test_a_resume_that_is_refused_forgets_no_stop():
+def test_a_resume_that_is_rejected_forgets_no_stop():
     """Before the first robot each tool is stopped alone; the robot has one controller for both."""
     with robot('torso_arms', robot_description='', self_collision='false') as torso:
         assert torso.right.call('ik_node/right/stop').success

@@ -181,7 +181,7 @@ def test_an_answer_that_fails_again_is_counted_again(rig):
     assert sum(snapshot.faults.values()) > 1.5 * snapshot.retries
 
 
-def test_a_servo_that_refuses_its_goal_is_told_with_a_remedy():
+def test_a_servo_that_rejects_its_goal_is_told_with_a_remedy():
     with driven('omx_f') as rig:
         rig.bus.call('put', id=12, address=48, size=4, value=2000)  # its goals end below where it stands
         rig.bus.call('put', id=12, address=116, size=4, value=1500)

@@ -107,7 +107,7 @@ def test_torque_off_counts_although_an_older_request_ends_later(rig):
     assert 'torque may still be on in' in rig.arm.snapshot.reason
 
 
-def test_a_hold_that_is_refused_does_not_undo_a_release(rig):
+def test_a_hold_that_is_rejected_does_not_undo_a_release(rig):
     unplugged(rig, 2.2)
     with pytest.raises(ArmError, match='this driver does not hold the arm: torque may still be on'):
         rig.arm.hold()
@@ -154,17 +154,17 @@ def test_a_hold_is_newer_than_a_torque_off_that_is_under_way():
 
 
 def test_an_arm_that_is_lowered_says_so_and_takes_no_commands(rig):
-    refused = []
+    rejected = []
 
     def command():
         with pytest.raises(ArmError) as error:
             rig.arm.command({'elbow_flex': 0.1})
-        refused.append(str(error.value))
+        rejected.append(str(error.value))
 
     rig.clock.at(rig.clock.now + 1.0, command)
     rig.seen.clear()
     rig.arm.set_torque(False)
-    assert refused == ['the arm is lowering: the torque is being switched off']
+    assert rejected == ['the arm is lowering: the torque is being switched off']
     states = [snapshot.state for snapshot in rig.seen]
     assert set(states[states.index(ArmState.LOWERING) :]) == {ArmState.LOWERING, ArmState.PASSIVE}
 

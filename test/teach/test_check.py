@@ -121,7 +121,7 @@ def test_every_point_out_of_reach_is_named(model: ArmModel, program: Program) ->
         (Point('p', joints={**AT, 'yaw': -2.0, 'elbow': -0.9}, motion=LINE), ''),
     ],
 )
-def test_what_the_node_would_reject_is_refused(model: ArmModel, point: Point, said: str) -> None:
+def test_what_the_node_would_reject_is_rejected(model: ArmModel, point: Point, said: str) -> None:
     checked = check(model, SETTINGS, Program((Point('first', joints=AT), point), gripper='finger'), ZERO)
     assert not checked.passed
     (finding,) = checked.findings
@@ -187,7 +187,7 @@ def test_a_line_decides_the_configuration_before_it(model: ArmModel) -> None:
     raise AssertionError('no example')
 
 
-def test_a_loop_that_comes_back_otherwise_is_refused(model: ArmModel) -> None:
+def test_a_loop_that_comes_back_otherwise_is_rejected(model: ArmModel) -> None:
     """A line to the first point keeps the configuration of the last one, which is another one."""
     position, direction = at(model)
     end = position + np.array([0.0, 0.05, 0.0])
@@ -256,7 +256,7 @@ def test_joints_of_an_earlier_check_are_not_kept_for_another_robot(model: ArmMod
 
 
 @pytest.mark.parametrize('name', ['two_arms', 'torso_arms'])  # the second share a joint below both
-def test_the_gripper_of_another_arm_is_refused(name: str) -> None:
+def test_the_gripper_of_another_arm_is_rejected(name: str) -> None:
     text = load_description(share_path('urdf', f'{name}.urdf.xacro'))
     jaws = ''.join(
         f'<link name="{side}_jaw"/>'

@@ -94,8 +94,8 @@ def test_torque_off_is_asked_twice_and_the_zero_is_set_after_it(browser: Any, ar
         'xpath', 'following::input[1]'
     )
     pose.send_keys('elbow_flex=0.25')
-    refusal = 'the zero can only be set while the torque is off'
-    click_until(browser, ZERO, lambda: shown(browser, refusal), 'a refusal')
+    rejection = 'the zero can only be set while the torque is off'
+    click_until(browser, ZERO, lambda: shown(browser, rejection), 'a rejection')
     click_until(browser, OFF, lambda: shown(browser, RELEASE), 'the question again')
     click_until(browser, RELEASE, lambda: torques(arm) == {False}, 'no torque')
 

@@ -90,12 +90,14 @@ def click_ghost(page: Page, index: int, listing: Listing, aimed: int | None = No
 
 
 def clicked(click: Any, page: Page, answered: Any, what: str) -> None:
-    """Click until it is answered: right after a change of the list, or too late, a click is refused."""
-    refusals = 'The list had just changed', 'Your input arrived more than'
+    """Click until it is answered: right after a change of the list, or too late, a click is rejected."""
+    rejections = 'The list had just changed', 'Your input arrived more than'
 
     def taken() -> bool:
         click()
-        page.wait(lambda: answered() or any(one in page.words() for one in refusals), f'{what} or a refusal')
+        page.wait(
+            lambda: answered() or any(one in page.words() for one in rejections), f'{what} or a rejection'
+        )
         return bool(answered())
 
     page.wait(taken, what)
@@ -155,7 +157,7 @@ def test_a_click_on_an_older_list_moves_nothing(
     _, robot = running
     old = page._uuid(shown_rows(page)[1])
     click_ghost(page, 1, listing, aimed=3)  # where the browser still shows another one
-    page.wait(lambda: 'The list had just changed' in page.words(), 'the refusal')
+    page.wait(lambda: 'The list had just changed' in page.words(), 'the rejection')
     robot.move(**OTHER)
     page.wait(lambda: old not in page.controls and shown_rows(page), 'another list')
     page._send('GuiUpdateMessage', uuid=old, updates={'value': True})

@@ -79,7 +79,7 @@ def two_points(way: float = 0.05, **values: Any) -> Program:
 
 def state(page: Page) -> str:
     """The title that the folder shows."""
-    titles = ('Checking', 'Ready to run', 'Refused', 'Running', 'Pausing', 'Paused', 'Finished', 'Ended')
+    titles = ('Checking', 'Ready to run', 'Rejected', 'Running', 'Pausing', 'Paused', 'Finished', 'Ended')
     folder = [text for text in page.html() if any(f'>{title}<' in text for title in titles)]
     return next((title for title in titles for text in folder if f'>{title}<' in text), '')
 
@@ -168,7 +168,7 @@ def test_a_check_moves_nothing_and_a_run_visits_all(desk: Desk) -> None:
     stands(desk)
 
 
-def test_a_point_out_of_reach_is_refused_by_name_and_nothing_moves(desk: Desk) -> None:
+def test_a_point_out_of_reach_is_rejected_by_name_and_nothing_moves(desk: Desk) -> None:
     page = desk.page
     select(page, 2)
     page.wait(lambda: page.control('Name')['value'] == 'end', 'the editor')
@@ -188,7 +188,7 @@ def test_a_point_out_of_reach_is_refused_by_name_and_nothing_moves(desk: Desk) -
     for what in ('Check', 'Run', 'Step'):
         page.choose('Program', what)
         page.wait(lambda: state(page) == 'Checking', 'the check')
-        wait_state(desk, 'Refused')
+        wait_state(desk, 'Rejected')
         assert '&quot;end&quot;: unreachable' in page.words()
         stands(desk)
 
@@ -323,15 +323,15 @@ def test_a_name_may_be_typed_letter_by_letter(desk: Desk) -> None:
 def test_a_point_at_the_gizmo_has_a_direction_that_the_arm_can_reach() -> None:
     arm = Arm.from_file(ROOT / 'urdf' / 'so101_like.urdf.xacro')
     solver, rng = IkSolver(arm), np.random.default_rng(3)
-    refused = 0
+    rejected = 0
     for q in arm.sample(rng, 20):
         position, direction = arm.fk(q)
         turned = direction + 0.1 * rng.normal(size=3)
         turned /= np.linalg.norm(turned)
         near = dict(zip(arm.joint_names, q.tolist(), strict=True))
-        refused += not solver.solve(Goal(position, turned), q).solved
+        rejected += not solver.solve(Goal(position, turned), q).solved
         found = np.round(possible_direction(arm, position, turned, near), 6)
         assert solver.solve(Goal(position, found), q).solved
-    assert refused > 10
+    assert rejected > 10
     far = np.array([0.0, 0.0, 1.0])
     assert possible_direction(arm, 9.0 * far, far, {}) == far.tolist()

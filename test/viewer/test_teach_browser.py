@@ -188,12 +188,12 @@ def test_the_stop_button_ends_a_run_and_continue_goes_on_after_resume(browser: A
     stands(desk)
 
 
-def test_what_cannot_be_reached_is_refused_by_name(browser: Any, desk: Desk) -> None:
+def test_what_cannot_be_reached_is_rejected_by_name(browser: Any, desk: Desk) -> None:
     far = Point('far', position=(0.0, 0.0, 3.0), direction=(0.0, 0.0, 1.0))
     Program((Point('near', joints=Q), far)).save(desk.folder / 'too far.yaml')
     choose(browser, 'Open', 'too far')
     wait(lambda: rows(browser) == ['1: near', '2: far'], 'the program')
     press(browser, 'Program', 'Run')
-    said(browser, 'Refused')
+    said(browser, 'Rejected')
     said(browser, '"far": unreachable')
     stands(desk)

@@ -21,7 +21,7 @@ from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.report import Level, Report, condition
 from ik_node.control.state.snapshot import Snapshot
-from ik_node.control.state.states import REFUSING, TRANSITIONS, Event, State
+from ik_node.control.state.states import REJECTING, TRANSITIONS, Event, State
 from ik_node.control.targets.targets import Targets
 
 ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # reported on entry
@@ -176,7 +176,7 @@ class ArmState:
         """Change the state by the table, and report changes that matter to users."""
         before = self._state
         self._state = TRANSITIONS[before].get(event, before)
-        if before in REFUSING and self._state is not before:
+        if before in REJECTING and self._state is not before:
             self._void_earlier()
         guided = (before is State.HAND_GUIDED) is not (self._state is State.HAND_GUIDED)
         if guided:

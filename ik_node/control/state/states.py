@@ -110,8 +110,8 @@ TRANSITIONS: dict[State, dict[Event, State]] = {
 
 # States in which goals and steps of a teleoperation are accepted.
 READY = frozenset({State.HOLDING, State.MOVING, State.TELEOPERATED})
-# States in which goals are refused on purpose: those that came before their end are void.
-REFUSING = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})
+# States in which goals are rejected on purpose: those that came before their end are void.
+REJECTING = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})
 # States in which the arm executes a request.
 ON_ITS_WAY = frozenset({State.MOVING, State.TELEOPERATED})
 # States in which commands are published. A faulted arm brakes first.

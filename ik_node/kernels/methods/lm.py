@@ -22,7 +22,7 @@ def descend_lm(joints, tool, limits, goal, options, damping, q, frames, work):
     clipped to the limits. Balls at the edge of their cone slide along it; where their joints lock, the
     step is that of their rotation vector, and the joints are chosen anew. The damping is the squared
     error times damping [1/rad^2] (Sugihara 2011: large far away, vanishing at the goal), times 10 for
-    every step refused. Ends within AIM and both tolerances, at a local minimum or after the iterations
+    every step rejected. Ends within AIM and both tolerances, at a local minimum or after the iterations
     allowed. Returns the number of iterations.
     """
     n = q.shape[0]

@@ -93,7 +93,7 @@ class Play:
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Return 0 once the program has run, 1 if it was refused or ended before its end.
+    """Return 0 once the program has run, 1 if it was rejected or ended before its end.
 
     Return 2 for a file that is no program, and without ik_node.
     """

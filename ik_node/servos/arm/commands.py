@@ -59,7 +59,7 @@ class Commands:
         """Whether the arm is to hold by a wish that is newer than asked."""
         return self._held > asked
 
-    def refuse_hold(self) -> None:
+    def reject_hold(self) -> None:
         """Let an older wish for no torque count again: there was nothing to hold."""
         with self._lock:
             self._held = 0

@@ -251,7 +251,7 @@ class ArmCycle:
     def hold(self) -> None:
         """Hold the arm where it is measured; whoever asks latches the commands. Raises ArmError."""
         if self.state is ArmState.PASSIVE:
-            self._commands.refuse_hold()
+            self._commands.reject_hold()
             raise ArmError(not_held(self.reason))
         if self.state in POWERED:
             self._hold()

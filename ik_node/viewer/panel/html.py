@@ -29,10 +29,10 @@ def pills(*texts: tuple[str, str]) -> str:
     return f'<div>{"".join(spans)}</div>'
 
 
-def answer(sentence: str, refused: str = '') -> str:
-    """Return a sentence in a box, faint unless a label says that something was refused; '' without one."""
-    label = pills((refused, RED)) if refused else ''
-    return box(label + paragraph(sentence, faint=not refused)) if sentence else ''
+def answer(sentence: str, label: str = '') -> str:
+    """Return a sentence in a box, faint unless a label says that something was rejected; '' without one."""
+    head = pills((label, RED)) if label else ''
+    return box(head + paragraph(sentence, faint=not label)) if sentence else ''
 
 
 def row(label: str, value: str) -> str:

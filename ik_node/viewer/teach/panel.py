@@ -30,7 +30,7 @@ TOOL, ROW, NAME, KEPT, MOTION, SPEED, WAIT, GRIPS, GRIPPER = (
 )  # fmt: skip
 KINDS = JOINTS, TOOL_ONLY = 'joints', 'tool'
 COLOURS: dict[str, Colour] = {'': (100, 116, 139), 'selected': (28, 132, 128), 'wrong': (212, 60, 60)}
-PILLS = {'Running': GREEN, 'Finished': GREEN, 'Ready to run': GREEN, 'Ended': RED, 'Refused': RED}
+PILLS = {'Running': GREEN, 'Finished': GREEN, 'Ready to run': GREEN, 'Ended': RED, 'Rejected': RED}
 
 
 class TeachPanel:

@@ -163,7 +163,7 @@ class Runs:
         """Begin a run if its check has passed."""
         if isinstance(result, str) or not result.passed:
             self.failed = None if isinstance(result, str) else result
-            self._finish(player, 'Refused', result if isinstance(result, str) else 'The arm has not moved.')
+            self._finish(player, 'Rejected', result if isinstance(result, str) else 'The arm has not moved.')
             return
         self.checked = result
         if wanted.what == CHECK:

@@ -88,7 +88,7 @@ class Stream:
         self.wrong: list[str] = []
         self.counts: Counter[str] = Counter()
         self.hits: list[list[Any]] = []
-        self._held: list[tuple[float, float]] = []  # from when to when commands were refused
+        self._held: list[tuple[float, float]] = []  # from when to when commands were rejected
         self._last = 0.0  # [s] when the last command was taken
         self._helped = 0.0  # [s] when its owner last looked after it
         self._steps = self._chance.random() < 0.4
