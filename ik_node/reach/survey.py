@@ -65,7 +65,9 @@ class Survey:
             raise KernelError(str(served))
         finite = arm.n - int(arm.idle.sum()) <= arm.effective_dof
         if count and not finite:
-            raise InputError(f'{arm.name} has a joint to spare: its solutions are families, not a number')
+            raise InputError(
+                f'{arm.name} has a joint to spare: its solutions form self-motions and cannot be counted'
+            )
         self._arm, self._cosine = arm, math.cos(within)
         self._clearance, self.counts = clearance, count
         self._limit_distances = LimitDistances(arm)

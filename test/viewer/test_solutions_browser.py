@@ -226,13 +226,15 @@ def pixels(browser: Any) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(browser.get_screenshot_as_png())).convert('RGB'), dtype=np.int16)
 
 
-def test_the_slider_along_a_family_moves_a_ghost_and_its_button_the_arm(browser: Any, tmp_path: Any) -> None:
+def test_the_slider_along_a_self_motion_moves_a_ghost_and_its_button_the_arm(
+    browser: Any, tmp_path: Any
+) -> None:
     arm = Arm(read_urdf(WITH_SPARE))
     with shown(browser, WITH_SPARE, tmp_path, NO_COLLISION) as robot:
         go(robot, arm, (0.3, 0.3, 0.7, 0.5, 0.6, -0.4))
         wait(lambda: at_rest(browser), 'the list where the arm is')
         before, joints = settled(browser), dict(robot.joints)
-        slide(browser, 'Along the family [%]', 30)
+        slide(browser, 'Along the self-motion [%]', 30)
         wait(lambda: changed(before, settled(browser)) > GHOST, 'the ghost')
         assert robot.joints == pytest.approx(joints, abs=1e-9)
         assert not robot.joint_goals

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Along: a slider along the family of the chosen solution, with a ghost, and a button to go there."""
+"""Along: a slider along the self-motion of the chosen solution, with a ghost, and a button to go there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HINT = 'The spare joint moves and the tool stays. The slider shows a ghost only.
 
 
 class Traced(NamedTuple):
-    """The family of a choice."""
+    """The self-motion of a choice."""
 
     choice: Choice
     family: Family
@@ -41,7 +41,7 @@ class AlongPanel:
         self._pressed: Inputs[bool] = Inputs()
         with folder:
             self._slider = gui.add_slider(
-                'Along the family [%]', 0.0, 100.0, 0.1, 0.0, visible=False, hint=HINT, order=ORDER
+                'Along the self-motion [%]', 0.0, 100.0, 0.1, 0.0, visible=False, hint=HINT, order=ORDER
             )
             self._go = gui.add_button('Go to the ghost', visible=False, order=ORDER + 1.0)
         self._slider.on_update(self._on_slider)
@@ -70,7 +70,7 @@ class AlongPanel:
 
 
 class Along:
-    """Shows the family of the chosen solution of one arm, if it is one of a family; computes in a thread."""
+    """Shows the self-motion of the chosen solution of one arm, if it has one; computes in a thread."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Along:
         self.forget()
 
     def update(self, goal: Goal, choice: Choice | None, values: Mapping[str, float]) -> Array | None:
-        """Show the family of a choice that meets goal, None for none; values: joint positions by name.
+        """Show the self-motion of a choice that meets goal, None for none; values: joint positions by name.
 
         Returns the configuration (n,) of the ghost if users want to go there.
         """
@@ -114,7 +114,7 @@ class Along:
         return self._q if pressed else None
 
     def _place(self, share: float, family: Family, values: Mapping[str, float]) -> None:
-        """Put the ghost at a share of the family."""
+        """Put the ghost at a share of the self-motion."""
         self._q = family.at(share)
         self._ghost.place({**values, **dict(zip(self._arm.joint_names, self._q.tolist(), strict=True))})
 
