@@ -120,7 +120,7 @@ def test_solutions_are_counted_and_their_singular_values_told(name: str) -> None
     assert counted > 30
 
 
-def test_families_are_not_counted() -> None:
+def test_self_motions_are_not_counted() -> None:
     with pytest.raises(InputError, match='a joint to spare'):
         Survey(Arm(read_urdf(WITH_SPARE)), FEW, WITHIN, count=True)
 

@@ -15,8 +15,8 @@ from ik_node.viewer.panel.html import Colour
 from ik_node.viewer.panel.inputs import Inputs, by_user
 from ik_node.viewer.scene.ghost import Ghost
 from ik_node.viewer.scene.visuals import Drawing
-from ik_node.viewer.solutions.family import Family, family
 from ik_node.viewer.solutions.listing import Choice, spare_joint
+from ik_node.viewer.solutions.self_motion import SelfMotion, trace_self_motion
 from ik_node.viewer.worker import Worker
 
 ORDER = 1.5e6  # in the folder: below the rows
@@ -29,7 +29,7 @@ class Traced(NamedTuple):
     """The self-motion of a choice."""
 
     choice: Choice
-    family: Family
+    self_motion: SelfMotion
 
 
 class AlongPanel:
@@ -85,9 +85,9 @@ class Along:
         spare = spare_joint(arm)
         self._spare = arm.joint_names.index(spare) if spare is not None else None
         self._asked: Choice | None = None
-        self._family: Family | None = None
+        self._self_motion: SelfMotion | None = None
         self._q: Array | None = None  # of the ghost
-        self._ghost = Ghost(server, '/family', (arm,), drawing, COLOUR, SWELLING)
+        self._ghost = Ghost(server, '/self_motion', (arm,), drawing, COLOUR, SWELLING)
         self.forget()
 
     def update(self, goal: Goal, choice: Choice | None, values: Mapping[str, float]) -> Array | None:
@@ -100,27 +100,27 @@ class Along:
             self._asked = choice
             if choice is not None and choice.self_motion and self._spare is not None:
                 arm, spare = self._arm, self._spare
-                self._worker.submit(lambda: Traced(choice, family(arm, goal, choice.q, spare)))
+                self._worker.submit(lambda: Traced(choice, trace_self_motion(arm, goal, choice.q, spare)))
         traced = self._worker.take()
-        if traced is not None and traced.choice is choice and len(traced.family.q) > 1:
-            self._family = traced.family
-            self._panel.show(self._family.share)
-            self._place(self._family.share, self._family, values)
+        if traced is not None and traced.choice is choice and len(traced.self_motion.q) > 1:
+            self._self_motion = traced.self_motion
+            self._panel.show(self._self_motion.share)
+            self._place(self._self_motion.share, self._self_motion, values)
         share, pressed = self._panel.take()
-        if self._family is None:
+        if self._self_motion is None:
             return None
         if share is not None:
-            self._place(share, self._family, values)
+            self._place(share, self._self_motion, values)
         return self._q if pressed else None
 
-    def _place(self, share: float, family: Family, values: Mapping[str, float]) -> None:
+    def _place(self, share: float, self_motion: SelfMotion, values: Mapping[str, float]) -> None:
         """Put the ghost at a share of the self-motion."""
-        self._q = family.at(share)
+        self._q = self_motion.at(share)
         self._ghost.place({**values, **dict(zip(self._arm.joint_names, self._q.tolist(), strict=True))})
 
     def forget(self) -> None:
         """Hide everything."""
-        self._asked = self._family = self._q = None
+        self._asked = self._self_motion = self._q = None
         self._worker.drop()
         self._ghost.hide()
         self._panel.show(None)

@@ -35,8 +35,7 @@ class Choice:
 
     forbidden: why the arm may not go there, '' if it may. joint, to_limit: the joint that is nearest to one
     of its limits, as a share of its range, and how far it is from it [rad or m]; None without limits.
-    clearance: least distance between links [m], None where it is not known. self_motion: q is part of
-    one.
+    clearance: least distance between links [m], None where it is not known. self_motion: q is part of one.
     """
 
     q: Array

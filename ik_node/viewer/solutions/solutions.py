@@ -65,7 +65,7 @@ class Solutions(Room):
             'solutions', 'The list could not be computed: see the log of ik_viewer.'
         )
         self._directions: Worker[tuple[Array, Array]] = Worker('directions')
-        self._families: Worker[Traced] = Worker('families')
+        self._self_motions: Worker[Traced] = Worker('self-motions')
         self._listers: dict[Any, Lister] = {}  # of the thread
         self._shown: Shown | None = None
         self._tool: ViewedTool | None = None  # whose goal is listed
@@ -95,7 +95,7 @@ class Solutions(Room):
         self._listers = {}
         self._shown = shown
         self._directions.drop()
-        self._families.drop()
+        self._self_motions.drop()
         self._tool = self._ghosts = self._why = self._along = None
         self._panel.set_arm(None)
         self._along_panel.show(None)
@@ -135,7 +135,7 @@ class Solutions(Room):
         self._tool = tool
         self._ghosts = Ghosts(self._server, arm, drawing)
         self._why = Why(self._server, arm, self._directions)
-        self._along = Along(self._server, self._along_panel, arm, drawing, self._families)
+        self._along = Along(self._server, self._along_panel, arm, drawing, self._self_motions)
         self._panel.set_arm(arm)
         self._panel.show_message('Computing the list')
 
@@ -252,7 +252,7 @@ class Solutions(Room):
 
     def close(self) -> None:
         """End the thread."""
-        for worker in (self._worker, self._directions, self._families):
+        for worker in (self._worker, self._directions, self._self_motions):
             worker.close()
 
 

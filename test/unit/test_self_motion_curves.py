@@ -12,8 +12,8 @@ from spare_arm import WITH_SPARE
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.solver.goal import Goal
-from ik_node.viewer.solutions.family import STEP, family
 from ik_node.viewer.solutions.listing import spare_joint
+from ik_node.viewer.solutions.self_motion import STEP, trace_self_motion
 
 URDF = Path(__file__).resolve().parents[2] / 'urdf'
 
@@ -30,7 +30,7 @@ def test_every_row_meets_the_goal_within_the_limits_and_near_the_one_before(name
     lengths = []
     for start in arm.sample(np.random.default_rng(2), 12):
         position, direction = arm.fk(start)
-        found = family(arm, Goal(position, direction), start, spare)
+        found = trace_self_motion(arm, Goal(position, direction), start, spare)
         lengths.append(len(found.q))
         assert np.array_equal(found.q[found.start], start)
         assert np.array_equal(found.at(found.share), start)
@@ -43,13 +43,13 @@ def test_every_row_meets_the_goal_within_the_limits_and_near_the_one_before(name
         steps = np.linalg.norm(np.diff(found.q, axis=0), axis=1)
         assert (steps < 1.5 * STEP).all()
     assert max(lengths) > 30
-    assert sorted(lengths)[1] > 1, 'only an arm at a limit has no family'
+    assert sorted(lengths)[1] > 1, 'only an arm at a limit has no self-motion'
 
 
 def test_a_closed_curve_ends_where_it_began() -> None:
     limits = 'lower="-2.8" upper="2.8"'
     arm = Arm.from_urdf(WITH_SPARE.replace(limits, 'lower="-6.2" upper="6.2"'))
-    found = [family(arm, Goal(*arm.fk(q)), q, 0) for q in arm.sample(np.random.default_rng(2), 60)]
+    found = [trace_self_motion(arm, Goal(*arm.fk(q)), q, 0) for q in arm.sample(np.random.default_rng(2), 60)]
     closed = [one for one in found if one.closed]
     assert closed
     for one in closed:
@@ -60,6 +60,6 @@ def test_a_closed_curve_ends_where_it_began() -> None:
 def test_at_a_limit_the_curve_ends() -> None:
     arm = arm_of('xarm5_like')
     q = np.array([0.3, 0.2, -1.0, 0.5, 0.0])
-    rolls = family(arm, Goal(*arm.fk(q)), q, 4).q[:, 4]
+    rolls = trace_self_motion(arm, Goal(*arm.fk(q)), q, 4).q[:, 4]
     assert rolls[0] == pytest.approx(arm.lower[4], abs=1.1 * STEP)
     assert rolls[-1] == pytest.approx(arm.upper[4], abs=1.1 * STEP)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Families: the configurations that a spare joint can reach while the tool stays where it is."""
+"""SelfMotion: the configurations that a spare joint can reach while the tool stays where it is."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FLAT = 1e-6  # a part of a unit vector that is shorter has no direction
 
 
 @dataclass(frozen=True, eq=False)
-class Family:
+class SelfMotion:
     """A curve of configurations q (k, n) that meet one goal, about STEP apart.
 
     start: the row that was given. closed: the last row leads to the first.
@@ -41,7 +41,7 @@ class Family:
         return self.start / max(len(self.q) - 1, 1)
 
 
-def family(arm: Arm, goal: Goal, q: Array, spare: int) -> Family:
+def trace_self_motion(arm: Arm, goal: Goal, q: Array, spare: int) -> SelfMotion:
     """Trace the self-motion through q (n,), a solution of goal, both ways up to the limits.
 
     It begins in the direction in which the joint number spare moves most. With several spare joints it is one
@@ -50,9 +50,9 @@ def family(arm: Arm, goal: Goal, q: Array, spare: int) -> Family:
     """
     forwards, closed = _traced(arm, goal, q, spare, 1.0)
     if closed:
-        return Family(np.array([q, *forwards]), 0, True)
+        return SelfMotion(np.array([q, *forwards]), 0, True)
     backwards, _ = _traced(arm, goal, q, spare, -1.0)
-    return Family(np.array([*reversed(backwards), q, *forwards]), len(backwards), False)
+    return SelfMotion(np.array([*reversed(backwards), q, *forwards]), len(backwards), False)
 
 
 def _traced(arm: Arm, goal: Goal, start: Array, spare: int, sign: float) -> tuple[list[Array], bool]:
