@@ -28,7 +28,7 @@ class Driver:
         self.positions = {**dict.fromkeys(ARM_JOINTS, 0.0), 'finger': 0.02, **start}
         self.commands: list[JointState] = []
         self.stuck = self.silent = False
-        self.droop = 0.0
+        self.sag = 0.0
         self.names: tuple[str, ...] = (*ARM_JOINTS, 'finger')
         self._node = node
         self._publisher = node.create_publisher(JointState, measured, 10)
@@ -42,7 +42,7 @@ class Driver:
 
     def _publish(self) -> None:
         if not self.silent:
-            values = [self.positions[name] - self.droop for name in self.names]
+            values = [self.positions[name] - self.sag for name in self.names]
             self._publisher.publish(JointState(name=list(self.names), position=values))
 
     def command(self, name: str) -> float:
@@ -123,13 +123,13 @@ def test_motion_starts_at_the_measured_joints_and_comes_back_into_the_limits_slo
         )
 
 
-def test_a_drooping_arm_is_held_where_it_was_sent():
+def test_a_sagging_arm_is_held_where_it_was_sent():
     with real_arm() as client:
         driver = driver_of(client)
         client.wait(lambda: driver.commands, 'commands')
         client.answer('goal_joints', client.joints(elbow=0.5))
         client.wait(lambda: driver.command('elbow') == pytest.approx(0.5), 'the joint')
-        driver.droop = 0.06
+        driver.sag = 0.06
         assert client.call('ik_node/stop').success
         assert client.call('ik_node/resume').success
         count = len(driver.commands)
