@@ -55,7 +55,7 @@ def open_csv(path: Path) -> Opened:
 def _whole_lines(data: bytes) -> tuple[bytes, bytes]:
     """Return the whole lines of data, and the rest: what belongs to a row that is not yet whole.
 
-    Blank lines at the end belong to the rest: at the end of a file they are no rows.
+    Blank lines at the end belong to the rest: at the end of a file they are not rows.
     """
     cells = [cell.span() for cell in QUOTED.finditer(data)] if b'"' in data else []
     end = data.rfind(b'\n') + 1

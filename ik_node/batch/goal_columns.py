@@ -239,7 +239,7 @@ def numbers(batch: pa.RecordBatch, name: str) -> Array:
         return _array(pc.cast(column, pa.float64(), safe=False))
     except pa.ArrowNotImplementedError:
         raise InputError(f'column {quoted(name)} must hold numbers, got {column.type}') from None
-    except pa.ArrowInvalid:  # text that is no number
+    except pa.ArrowInvalid:  # text that is not a number
         return np.array([_float(value) for value in column.to_pylist()])
 
 

@@ -38,7 +38,7 @@ class LerobotDataset:
     """
 
     def __init__(self, root: Path, feature: str) -> None:
-        """Raises InputError for a folder that is no such dataset, or has no such feature."""
+        """Raises InputError for a folder that is not such a dataset, or has no such feature."""
         self.root, self.feature = root, feature
         try:
             self._info = json.loads((root / 'meta' / 'info.json').read_text(encoding='utf-8'))

@@ -18,7 +18,7 @@ class Measured:
     """The last position of a joint [rad or m], and when it was measured [s].
 
     received, stamp: when the last message arrived, and when that was measured: earlier, if it was outdated.
-    forgotten: the joint may have moved since. steady: the last position that was no leap, and when it was
+    forgotten: the joint may have moved since. steady: the last position that was not a leap, and when it was
     received. leapt: it differs by more than LEAP from that, or from the previous one if that is not RECENT.
     """
 

@@ -43,7 +43,7 @@ class ToolPace:
         self._turn_rates = [self._turn_rate(arm, np.isin(columns, self._rolls)) for arm, columns in tools]
 
     def _turn_rate(self, arm: Arm, rolls: NDArray[np.bool_]) -> float:
-        """Return what of the turn rate is left for the joints of an arm that are no rolls (arm.n,)."""
+        """Return what of the turn rate is left for the joints of an arm that are not rolls (arm.n,)."""
         fastest = np.minimum(arm.velocity[rolls], ROLL_SHARE * self.max_turn_rate)
         return self.max_turn_rate - float(fastest.sum())
 

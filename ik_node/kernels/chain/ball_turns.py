@@ -41,7 +41,7 @@ def open_balls(q, limits, frames):
 
 @compiled
 def free_opened(q, limits, free):
-    """Set free (n,) to 1 for the joints of balls that open_balls opens: their steps are no joint moves."""
+    """Set free (n,) to 1 for the joints of balls that open_balls opens: their steps are not joint moves."""
     for row in range(2, limits.shape[0], BALL_ROWS):
         if near_pole(q, limits, row):
             j = int(limits[row, FIRST_VARIABLE])

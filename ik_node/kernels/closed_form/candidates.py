@@ -29,7 +29,7 @@ WRIST = 2.0  # axes 2, 3 parallel; axes 4, 5 and the tool axis meet in one point
 MOST_CANDIDATES = 16
 EXACT = 1e-9  # m and rad: what the formula misses by more is polished on the true model
 FREE = 1e-7  # share of the length, and rad: a joint that moves the tool by less per rad is free
-HOPELESS = 1e-2  # rad and share of the reach: what it misses by more is no solution
+HOPELESS = 1e-2  # rad and share of the reach: what it misses by more is not a solution
 
 
 @compiled

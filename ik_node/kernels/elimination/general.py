@@ -34,7 +34,7 @@ REAL = 1e-5  # rad: imaginary parts below this are
 LEAST_PIVOT = 1e-5  # share of the largest pivot: below this, parameters are rotated
 SINGULAR_PIVOT = 1e-11  # likewise: below this, solutions may be lost
 AT_INFINITY = 1e-2  # share: a prismatic joint 3 has solutions at infinity, which stand for none
-HOPELESS = 0.3  # residual (scaled) of what is no solution
+HOPELESS = 0.3  # residual (scaled) of what is not a solution
 WRONG = 1e-3  # residual (scaled) that a candidate at a real eigenvalue should not have
 
 

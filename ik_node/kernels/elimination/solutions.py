@@ -18,7 +18,7 @@ from .pair import pair_candidates
 
 EXACT = 1e-9  # m and rad: what a candidate misses by more is polished
 FAR_OUTSIDE = 0.05  # rad or m: what may be lost next to a singular solution is nearer to it
-HOPELESS = 0.3  # rad and share of the reach: what it misses by more is no solution
+HOPELESS = 0.3  # rad and share of the reach: what it misses by more is not a solution
 MOST_CANDIDATES = 64
 SINGULAR = 1e-5  # share: solutions nearer to a singularity than this cast doubt on how many there are
 NEARLY_SINGULAR = 2e-4  # likewise, for equations of higher degree

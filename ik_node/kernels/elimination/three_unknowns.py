@@ -86,7 +86,7 @@ def solve_three(form, m, work, triples):
     """Write the values of joints a, b and c into triples (k, 3) for the goal with vector m (15,).
 
     Each real root gives joint c; two of the equations then give a and b, and a third leaves out most of what
-    is no solution. Returns (number of rows, whether the goal is regular).
+    is not a solution. Returns (number of rows, whether the goal is regular).
     """
     n = 2 * POWERS
     companion, table = np.empty((n, n)), np.empty((POWERS, 3 * POWERS))

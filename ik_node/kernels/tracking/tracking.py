@@ -15,7 +15,7 @@ from ..closed_form.candidates import nearest_solution
 from ..methods.lm import descend_lm
 from ..runtime.compiled import compiled
 
-SMALLEST_SHARE = 1.0 / 4096.0  # of a step: where even this is no smooth motion, the branch has ended
+SMALLEST_SHARE = 1.0 / 4096.0  # of a step: where even this is not a smooth motion, the branch has ended
 BEND = 0.3  # a joint move may miss its linear prediction by this share and still be the same branch
 DEMANDED = 3.0  # times the linear prediction: no joint move of a step needs more than this
 LARGE_MOVE = 0.2  # rad or m: larger ones are looked at piece by piece

@@ -95,7 +95,7 @@ class Play:
 def main(given: Sequence[str] | None = None) -> int:
     """Return 0 once the program has run, 1 if it was rejected or ended before its end.
 
-    Return 2 for a file that is no program, and without ik_node.
+    Return 2 for a file that is not a program, and without ik_node.
     """
     parser = PlainParser(
         description='Check a program of taught points and run it on the arm; Ctrl-C stops the arm.'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measuring: from the answers of one cycle to joints; what is missing or implausible is no number."""
+"""Measuring: from the answers of one cycle to joints; what is missing or implausible is not a number."""
 
 from __future__ import annotations
 

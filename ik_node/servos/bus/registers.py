@@ -53,7 +53,7 @@ class Register:
         return -most, most
 
     def decode(self, data: bytes) -> int:
-        """Return the count that data have; raises InputError if they are no data of this register."""
+        """Return the count that data have; raises InputError if they are not data of this register."""
         if len(data) != self.size:
             raise InputError(f'{self.name} has {self.size} bytes, but got {len(data)}')
         count = int.from_bytes(data, 'little', signed=self.sign is Sign.TWOS_COMPLEMENT)

@@ -54,7 +54,7 @@ class StreamParser(ABC, Generic[PacketT]):
 
     @abstractmethod
     def _end(self, found: bytearray) -> int | None:
-        """Return where the packet ends that begins with found; None: more is needed, 0: it is no packet."""
+        """Return where the packet ends that begins with found; None: more is needed, 0: not a packet."""
 
     @abstractmethod
     def _packet(self, frame: bytes) -> Instruction | Status | None:

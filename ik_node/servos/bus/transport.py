@@ -22,7 +22,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a servo answered: data, and its error byte, which reports conditions and is no failure."""
+    """What a servo answered: data, and its error byte, which reports conditions and is not a failure."""
 
     data: bytes
     error: int = 0

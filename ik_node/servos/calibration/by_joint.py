@@ -15,7 +15,7 @@ PART = re.compile(r'(.*)[=:](.*)', re.DOTALL)
 
 
 def read_by_joint(text: str) -> list[tuple[str, float | None]]:
-    """Return name and number of each part of text, in its order; None for what is no number."""
+    """Return name and number of each part of text, in its order; None for what is not a number."""
     found: list[tuple[str, float | None]] = []
     for part in filter(None, (part.strip() for part in text.split(','))):
         match = PART.fullmatch(part)

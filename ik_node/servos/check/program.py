@@ -34,7 +34,7 @@ from ik_node.servos.check.search import adapter, search
 from ik_node.servos.check.wiggle import wiggle
 from ik_node.servos.ports import EMULATED, EmulatedArm, arm_at, the_port
 
-TIMEOUT = 0.05  # [s] of a servo: a busy computer is no fault of the bus
+TIMEOUT = 0.05  # [s] of a servo: a busy computer is not a fault of the bus
 SCAN_TIMEOUT = 0.02  # [s] of a servo, while many that are not there are tried; FTDI adapters take 16 ms
 
 

@@ -128,7 +128,7 @@ class TreeSearch:
 def branches(columns: Sequence[NDArray[np.intp]], n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return by joint the one before it (n,), -1 for none, and by tool its last joint (K,).
 
-    columns: by tool the joints that move it, from the base. If these are no tree whose parents come before
+    columns: by tool the joints that move it, from the base. If these are not a tree whose parents come before
     their children, as mimic joints can make it, all joints are taken for one branch.
     """
     parents = np.full(n, -2)

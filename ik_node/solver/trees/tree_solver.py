@@ -124,7 +124,7 @@ class TreeSolver:
         among free. Where not all goals can be met, the sum of weights (default 1) times the squared position
         errors is least, then that of the direction errors. time_budget [s]: of this call, None: as given to
         the constructor; tools that are not solved when it ends are NOT_FOUND, with the cause TIME. Raises
-        InputError for names that are no tools and weights that are not greater than 0, and as IkSolver.solve.
+        InputError for names that are not tools, for weights not greater than 0, and as IkSolver.solve.
         """
         tree, clock = self.tree, Clock(self._budget(time_budget))
         q = tree.middle if seed is None else tree.checked(seed, 'seed')
