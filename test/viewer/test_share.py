@@ -112,7 +112,7 @@ def test_a_link_moves_the_arm_only_after_a_click(running: tuple[Page, RobotSide]
     ('link', 'why'),
     [
         (Link('another', '', OTHER), 'is for the robot &quot;another&quot;'),
-        (Link(ARM.robot.name, 'left', OTHER), 'no tool &quot;left&quot;'),
+        (Link(ARM.robot.name, 'left', OTHER), 'is for the tool &quot;left&quot;'),
         (Link(ARM.robot.name, '', {'joint1': 0.1}), 'lacks a position of joint2'),
     ],
 )
