@@ -73,7 +73,7 @@ MUTATIONS = [
     Mutation('control/joints/following_error.py', 'if not known.any():', 'if known.any():'),
     Mutation('control/controller/arm_state.py', 'self._on(Event.STOP)', 'pass'),
     Mutation('control/controller/arm_state.py', '+= 1\n        self._brake(reason)', '+= 1'),
-    Mutation('control/checks/motion_check.py', 'if answer.joints is None or free:', 'if True:'),
+    Mutation('control/checks/motion_check.py', 'if plan.joints is None or free:', 'if True:'),
     Mutation(
         'control/motion/pursuit.py', 'self._calm = (after - k * target) / (1.0 - k)', 'self._calm = after'
     ),

@@ -219,7 +219,7 @@ def test_a_factory_zero_stays():
 
 
 def test_an_offset_that_a_servo_cannot_have_is_an_error():
-    with pytest.raises(ArmError, match='more than 1024'):
+    with pytest.raises(ArmError, match='more than the 1024 that'):
         recorded_from(_finding('joint_3', 'koch', Recorded(0, 4095, 0), 3), _travel(200, 2000))
     with pytest.raises(ArmError, match='not within one turn'):
         recorded_from(
