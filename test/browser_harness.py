@@ -338,7 +338,7 @@ def type_into(browser: Any, label: str, text: str) -> None:
 
 def tick(browser: Any, label: str) -> None:
     """Click the checkbox with a label."""
-    element(browser, label).find_element('xpath', 'following::input[1]').click()
+    click_on(browser, f"//*[normalize-space(text())='{label}']/following::input[1]", label)
 
 
 def slide(browser: Any, label: str, way: int) -> None:

@@ -79,9 +79,8 @@ def two_points(way: float = 0.05, **values: Any) -> Program:
 
 def state(page: Page) -> str:
     """The title that the folder shows."""
-    titles = ('Checking', 'Ready to run', 'Rejected', 'Running', 'Pausing', 'Paused', 'Finished', 'Ended')
-    folder = [text for text in page.html() if any(f'>{title}<' in text for title in titles)]
-    return next((title for title in titles for text in folder if f'>{title}<' in text), '')
+    titles = ('Checking', 'Ready to run', 'Running', 'Pausing', 'Paused', 'Finished', 'Ended', 'Rejected')
+    return next((title for title in titles for text in page.html() if f'>{title}<' in text), '')
 
 
 def points(page: Page) -> list[str]:
