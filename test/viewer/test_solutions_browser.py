@@ -234,7 +234,7 @@ def test_the_slider_along_a_self_motion_moves_a_ghost_and_its_button_the_arm(
         go(robot, arm, (0.3, 0.3, 0.7, 0.5, 0.6, -0.4))
         wait(lambda: at_rest(browser), 'the list where the arm is')
         before, joints = settled(browser), dict(robot.joints)
-        slide(browser, 'Along the self-motion [%]', 30)
+        slide(browser, 'Along the curve [%]', 30)
         wait(lambda: changed(before, settled(browser)) > GHOST, 'the ghost')
         assert robot.joints == pytest.approx(joints, abs=1e-9)
         assert not robot.joint_goals

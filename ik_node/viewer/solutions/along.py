@@ -41,7 +41,7 @@ class AlongPanel:
         self._pressed: Inputs[bool] = Inputs()
         with folder:
             self._slider = gui.add_slider(
-                'Along the self-motion [%]', 0.0, 100.0, 0.1, 0.0, visible=False, hint=HINT, order=ORDER
+                'Along the curve [%]', 0.0, 100.0, 0.1, 0.0, visible=False, hint=HINT, order=ORDER
             )
             self._go = gui.add_button('Go to the ghost', visible=False, order=ORDER + 1.0)
         self._slider.on_update(self._on_slider)
