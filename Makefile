@@ -5,8 +5,8 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest -n logical --max-worker-restart 0
 SETUP := $(PYTHON) tools/set_up.py viewer collision pictures scipy ros-wheels
-# Two workers with an empty cache would compile every kernel twice.
-# Those that a node compiles when they are asked for would take it minutes beside tests on all cores.
+# Before the tests: two workers would compile every kernel twice, and a node compiles those that are asked for
+# at low priority, which takes minutes beside tests on all cores.
 BUILD := $(RUN) -m ik_node.kernels.runtime.build
 KERNELS := [ ! -e ik_node/kernels/runtime/build.py ] || { $(BUILD) && $(BUILD) eliminated find_families; }
 

@@ -270,7 +270,7 @@ def displayed(browser: Any, path: str) -> list[Any]:
 def texts(browser: Any, path: str) -> list[str]:
     """The texts of the elements of an XPath that are displayed."""
     enter(browser)
-    return list(browser.execute_script(f'{DISPLAYED}.map((one) => one.innerText)', path))
+    return list(browser.execute_script(f'{DISPLAYED}.map((one) => one.innerText.trim())', path))
 
 
 def words(browser: Any) -> str:

@@ -79,8 +79,9 @@ def two_points(way: float = 0.05, **values: Any) -> Program:
 
 def state(page: Page) -> str:
     """The title that the folder shows."""
-    titles = ('Checking', 'Ready to run', 'Running', 'Pausing', 'Paused', 'Finished', 'Ended', 'Rejected')
-    return next((title for title in titles for text in page.html() if f'>{title}<' in text), '')
+    titles = ('Checking', 'Ready to run', 'Rejected', 'Running', 'Pausing', 'Paused', 'Finished', 'Ended')
+    _card, *others = page.html() or ['']  # the card has the state of the goal, which may be rejected, too
+    return next((title for title in titles for text in others if f'>{title}<' in text), '')
 
 
 def points(page: Page) -> list[str]:

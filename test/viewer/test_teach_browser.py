@@ -21,6 +21,7 @@ from browser_harness import (
     open_page,
     press,
     settled,
+    texts,
     type_into,
     wait,
     words,
@@ -61,9 +62,8 @@ def desk(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Des
 
 def rows(browser: Any) -> list[str]:
     """The points, as the page lists them."""
-    script = 'return [...document.querySelectorAll("button")].map((button) => button.innerText.trim())'
-    texts = [text.removeprefix('▸ ') for text in browser.execute_script(script)]
-    return [text for text in texts if text[:1].isdigit() and ': ' in text]
+    labels = [text.removeprefix('▸ ') for text in texts(browser, '//button')]
+    return [label for label in labels if label[:1].isdigit() and ': ' in label]
 
 
 def fk(joints: Any) -> np.ndarray:
