@@ -91,7 +91,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     text = collection_path.read_text(encoding='utf-8')
     file = collection_path.relative_to(ROOT).as_posix()
     tests = {f'{file}::{name}' for name in re.findall(r'^def (test_\w+)', text, re.MULTILINE)}
-    return (bool(tests) and tests <= left_out.keys() and 'mark.quick' not in text) or None
+    whole = f'\npytestmark = pytest.mark.{mark}\n' in text
+    return whole or (bool(tests) and tests <= left_out.keys() and 'mark.quick' not in text) or None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

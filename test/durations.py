@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 FILE = Path(__file__).with_name('durations.json')
 QUICK = ('unit', 'solver', 'control', 'batch', 'placement', 'reach', 'teach', 'servos', 'sim')
 FOLDERS = tuple(f'test/{name}/' for name in QUICK)  # of make quick
-ITEM, FUNCTION = 0.1, 0.25  # [s] of one case of a quick test, and of all its cases
+CASES = 0.1  # [s] of all cases of a test of make quick
 BUDGET = 400.0  # [s] of the tests of make test, one after the other: its functions are those that take least
 
 
@@ -35,11 +35,7 @@ def measured(report: Path) -> dict[str, list[float]]:
 
 def slow(times: Mapping[str, Sequence[float]]) -> set[str]:
     """Return the functions in the folders of make quick that it leaves out."""
-    return {
-        name
-        for name, cases in times.items()
-        if name.startswith(FOLDERS) and (max(cases) > ITEM or sum(cases) > FUNCTION)
-    }
+    return {name for name, cases in times.items() if name.startswith(FOLDERS) and sum(cases) > CASES}
 
 
 def long(times: Mapping[str, Sequence[float]]) -> set[str]:

@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import yourdfpy
 from cases import Case, shared_cases, shipped_cases
 
 from ik_node import Arm, InputError, UrdfError
@@ -43,6 +42,8 @@ MIXED = robot(
 @pytest.mark.parametrize('case', CASES)
 def test_fk_equals_two_other_readers(case: Case):
     """Against plain numpy, and that in turn against yourdfpy's scene graph."""
+    import yourdfpy  # here: make quick, which leaves this test out, does not wait for it
+
     arm, plain = case.arm(), case.plain()
     library = (
         yourdfpy.URDF(

@@ -29,8 +29,9 @@ def test_the_slowest_functions_are_left_out(tmp_path: Path, monkeypatch) -> None
     report = tmp_path / 'junit.xml'
     report.write_text(REPORT)
     times = durations.measured(report)
+    monkeypatch.setattr(durations, 'CASES', 0.2)
     assert durations.slow(times) == {'test/unit/test_a.py::test_one_slow_case'}
-    monkeypatch.setattr(durations, 'FUNCTION', 0.15)
+    monkeypatch.setattr(durations, 'CASES', 0.15)
     assert durations.slow(times) == {
         f'test/unit/test_a.py::test_{name}' for name in ('one_slow_case', 'many_cases')
     }

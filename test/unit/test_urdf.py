@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yourdfpy
 from hostile import GOOD, broken
 from plain import PlainArm, random_values
 from shared_files import shared_names
@@ -24,6 +23,8 @@ ARMS = shared_names('arms')
 
 @pytest.mark.parametrize('name', ARMS)
 def test_real_arms_agree_with_yourdfpy(name: str, shared: Path, arms_index: dict[str, Any]) -> None:
+    import yourdfpy  # here: make quick, which leaves this test out, does not wait for it
+
     file = shared / 'arms' / name
     robot = read_urdf(load_description(file))
     logging.disable(logging.ERROR)
