@@ -70,7 +70,7 @@ def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
 
 def are_names(value: Any, *kinds: type) -> bool:
     """Whether value is a list, or another sequence, of text; or of one of these kinds."""
-    is_list = isinstance(value, (Sequence, *kinds)) and not isinstance(value, str)
+    is_list = isinstance(value, (list, tuple, Sequence, *kinds)) and not isinstance(value, str)
     return is_list and all(isinstance(name, str) for name in value)
 
 

@@ -57,6 +57,7 @@ class AllSolutions:
         turning = (arm.turning_period > 0.0) & np.isfinite(arm.upper - arm.lower)
         spans = np.where(turning, arm.upper - arm.lower, 0.0) / np.where(turning, arm.period, 1.0)
         self._turns = np.floor(spans) + 1.0  # of each joint, at most
+        self._variants = float(self._turns.prod())  # of a configuration by whole turns, at most
 
     def find(self, goal: Goal, seed: Array, time_budget: float) -> tuple[Array, Array, bool]:
         """Return configurations (k, n), best first as IkSolver.solve_all, and their errors (k, 2) [m, rad].
@@ -208,7 +209,7 @@ class AllSolutions:
         Also complete, or False if there are so many that only turns around start (n,) are listed.
         """
         arm, limits = self._arm, self._arm.limits
-        if count * self._turns.prod() > MOST_LISTED:
+        if count * self._variants > MOST_LISTED:
             complete, most = False, int(self._turns.max())
             while most > 1 and count * np.minimum(self._turns, most).prod() > MOST_LISTED:
                 most -= 1
@@ -217,7 +218,8 @@ class AllSolutions:
             limits = limits.copy()
             limits[0, many] = np.maximum(limits[0], start - near)[many]
             limits[1, many] = np.minimum(limits[1], start + near)[many]
-        model = arm.joints, arm.tool, frozen(limits), arm.turning_period
+            limits = frozen(limits)
+        model = arm.joints, arm.tool, limits, arm.turning_period
         rows, errors = kernels.list_solutions(*model, goal, self._options, start, seed, found, count)
         return rows, errors, complete
 

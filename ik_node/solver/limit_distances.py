@@ -69,7 +69,7 @@ class LimitDistances:
 def held_idle(arm: Arm, q: Array) -> Array:
     """Return the limits of arm with the joints held at q (n,) that move neither tool point nor axis."""
     limits = arm.limits.copy()
-    limits[:2, arm.idle] = q[arm.idle]
+    np.copyto(limits[:2], q, where=arm.idle)
     return frozen(limits)
 
 
