@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from ik_node import kernels
@@ -27,7 +28,7 @@ PRECISION = 1e-14  # a descent ends when the gradient of the squared error is be
 FARTHEST = 1e50  # m; the square of more overflows
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Dual:
     """An array and its derivatives by n variables, carried through every operation (forward mode).
 
@@ -42,18 +43,16 @@ class Dual:
             return Dual(self.value + other.value, self.slope + other.slope)
         return Dual(self.value + other, self.slope)
 
-    def __mul__(self, factor: Dual | float) -> Dual:
+    def __mul__(self, factor: Dual | Array | float) -> Dual:
         if isinstance(factor, Dual):  # a single number
-            slope = self.slope * factor.value + np.multiply.outer(factor.slope, self.value)
+            slope = self.slope * factor.value + factor.slope[(..., *[None] * self.value.ndim)] * self.value
             return Dual(self.value * factor.value, slope)
         return Dual(self.value * factor, self.slope * factor)
 
-    def __matmul__(self, other: Dual | Array) -> Dual:
-        if isinstance(other, Dual):  # a matrix
-            return Dual(self.value @ other.value, self.slope @ other.value + self.value @ other.slope)
-        return Dual(self.value @ other, self.slope @ other)
+    def __matmul__(self, matrix: Array) -> Dual:
+        return Dual(self.value @ matrix, self.slope @ matrix)
 
-    def __getitem__(self, i: int) -> Dual:
+    def __getitem__(self, i: int | NDArray[np.intp]) -> Dual:
         return Dual(self.value[i], self.slope[:, i])
 
     def sin(self) -> Dual:
@@ -61,10 +60,6 @@ class Dual:
 
     def cos(self) -> Dual:
         return Dual(np.cos(self.value), -np.sin(self.value) * self.slope)
-
-    def times(self, matrix: Array) -> Dual:
-        """This number times a constant array."""
-        return Dual(self.value * matrix, np.multiply.outer(self.slope, matrix))
 
     def squared(self) -> Dual:
         """The squared length of this vector."""
@@ -76,30 +71,36 @@ def variables(q: Array) -> Dual:
     return Dual(q, np.eye(len(q)))
 
 
-def tool_pose(joints: Array, tool: Array, q: Dual) -> tuple[Dual, Dual]:
-    """Tool point and tool axis (3,) at the variables q: forward kinematics as a product of exponentials."""
+def constant(value: Array, n: int) -> Dual:
+    """An array (...) on which none of n variables has an effect."""
+    return Dual(value, np.zeros((n, *value.shape)))
+
+
+def tool_pose(joints: Array, tool: Array, q: Dual) -> Dual:
+    """Tool point and tool axis (2, 3) at the variables q, from the tool to the base."""
     n = len(q.value)
-    rotation = Dual(np.eye(3), np.zeros((n, 3, 3)))
-    point = Dual(np.zeros(3), np.zeros((n, 3)))
-    for row in joints:
-        axis, value = row[AXIS], q[int(row[VARIABLE])] * row[RATIO] + row[SHIFT]
-        point = point + rotation @ row[OFFSET]
-        if row[PRISMATIC]:
-            point = point + (rotation @ axis) * value
-        else:
-            cross = hat(axis)  # Rodrigues' formula: I + sin K + (1 - cos) K K
-            turn = value.sin().times(cross) + value.cos().times(-cross @ cross) + (np.eye(3) + cross @ cross)
-            rotation = rotation @ turn
-    return point + rotation @ tool[:3], rotation @ tool[3:6]
+    pose, shift = constant(tool[:6].reshape(2, 3), n), np.zeros((2, 3))
+    moves = q[joints[:, VARIABLE].astype(np.intp)] * joints[:, RATIO] + joints[:, SHIFT]
+    sines, versines = moves.sin(), moves.cos() * -1.0 + np.ones(len(joints))
+    crosses = hat(-joints[:, AXIS])  # for rows v: v hat(-k) = k x v
+    for i in range(len(joints) - 1, -1, -1):
+        shift[0] = joints[i, OFFSET]
+        if joints[i, PRISMATIC]:
+            pose = pose + constant(np.array([joints[i, AXIS], np.zeros(3)]), n) * moves[i]
+        else:  # Rodrigues' formula: v + sin k x v + (1 - cos) k x (k x v)
+            turned = pose @ crosses[i]
+            pose = pose + turned * sines[i] + turned @ crosses[i] * versines[i]
+        pose = pose + shift
+    return pose
 
 
 def squared_error(joints: Array, tool: Array, goal: Array, weight: float, q: Array) -> Dual:
     """|position error|^2 + weight^2 |direction chord|^2 at q (n,), with its gradient as slope (n,)."""
-    point, axis = tool_pose(joints, tool, variables(q))
-    error = (point + -goal[:3]).squared()
+    pose = tool_pose(joints, tool, variables(q))
+    error = (pose[0] + -goal[:3]).squared()
     if np.isnan(goal[DIRECTION]):
         return error
-    return error + (axis + -goal[3:6]).squared() * weight**2
+    return error + (pose[1] + -goal[3:6]).squared() * weight**2
 
 
 def descend(
