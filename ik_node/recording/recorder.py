@@ -71,6 +71,8 @@ class Recorder:
                 described = kind == 'std_msgs/msg/String' and topic.endswith(f'/{DESCRIPTION}')
                 if kind in KINDS or described:
                     self._subscribe(topic, kind)
+                if self._file.closed:  # what waited in a subscription that was replaced filled the disk
+                    return
         try:
             self._file.save()
         except RecordingError as error:

@@ -10,6 +10,8 @@ import pytest
 from control_harness import PERIOD, Rig
 from driven_rig import Driven
 
+from ik_node.control.motion.halt import halt
+from ik_node.control.outputs import trajectory_streamer
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
 from ik_node.control.outputs.outputs import MAX_DELAY
 from ik_node.control.outputs.trajectory_streamer import DELAY
@@ -169,6 +171,30 @@ def test_a_controller_that_moves_on_for_too_long_is_halted(rig: Driven) -> None:
     assert 'the computer is overloaded' in rig.reports[-1].message
     _, (_, halt) = rig.output.sent
     assert halt.braking
+
+
+@pytest.mark.parametrize('failures', [1, 2])
+def test_a_controller_is_halted_even_if_ruckig_finds_no_plan(rig: Driven, failures: int, monkeypatch) -> None:
+    """Without a trajectory it would carry out the last one to its end, whatever the fault is."""
+    attempts = []
+
+    def failing(*given):
+        attempts.append(given)
+        return None if len(attempts) <= failures else halt(*given)
+
+    rig.go(yaw=2.4)
+    rig.tick(30)
+    rig.go(yaw=0.0)
+    monkeypatch.setattr(trajectory_streamer, 'halt', failing)
+    fall_behind(rig)
+    assert rig.state is State.FAULTED
+    (_, first), (_, stand) = rig.output.sent
+    at = first.states([stand.begins])[0][0, 0]
+    assert at < 2.35
+    assert stand.braking
+    if failures == 2:
+        assert stand.positions[-1, 0] == pytest.approx(at)
+    assert len(attempts) == 2
 
 
 @pytest.mark.parametrize('stall', [0.05, 0.2, 0.4])

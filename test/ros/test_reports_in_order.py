@@ -81,6 +81,20 @@ def test_a_fault_at_any_step_of_another_report_is_not_followed_by_an_older_state
         assert [report.state for report in heard] == [State.HOLDING]
 
 
+def test_an_unexpected_error_while_a_robot_is_built_is_reported(monkeypatch):
+    def build(*_):
+        raise RuntimeError('made up')
+
+    with running(arm_urdf()) as client:
+        monkeypatch.setattr(robot_switch, 'build_models', build)
+        with pytest.raises(RuntimeError, match='made up'):
+            client.served._switch.prepare('another')
+        client.wait_said(
+            "robot_description rejected: unexpected error, please report it: RuntimeError('made up')"
+        )
+        assert client.said(-1)['state'] == 'rejected'
+
+
 def test_a_report_without_a_goal_leaves_the_goal_that_is_pursued_alone():
     with running(arm_urdf(), speed_scaling=0.05) as client:
         (tool,) = client.served._tools

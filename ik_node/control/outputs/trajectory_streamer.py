@@ -214,16 +214,18 @@ class TrajectoryStreamer:
             return None
         bounds = np.transpose([limits.get(name, UNLIMITED) for name in running.names])
         if now >= running.ends:
-            held = _hold(running, measured, bounds, now) if faulted else None
-            if held is not None:
-                self._halt = held
-            return held
+            if not (faulted and _is_astray(running, measured, now)):
+                return None
+            self._halt = _hold(running, measured, bounds, now)
+            return self._halt
         leave = now + DELAY / 2.0
         states = running.states(np.array([now, (now + leave) / 2.0, leave]))
         stops = np.array([measured.get(name, math.nan) for name in running.names])
-        end = halt(MotionState(*states[2]), stops, bounds)
-        if end is None:
-            return None
+        leaving = MotionState(*states[2])
+        end = halt(leaving, stops, bounds) or halt(leaving, np.full(len(stops), math.nan), bounds)
+        if end is None:  # without another trajectory the controller would carry out this one to its end
+            self._halt = _hold(running, measured, bounds, now)
+            return self._halt
         ahead = [time for time in point_times(end) if time >= SPACING]  # none: it hardly moves
         rows = np.concatenate([states, *(np.array(end.at(time))[None] for time in ahead)])
         rows[-1, 1:] = 0.0
@@ -237,21 +239,27 @@ class TrajectoryStreamer:
         return self._halt is not None and self._halt.begins <= time < self._halt.ends + MARGIN
 
 
-def _hold(
-    last: JointTrajectory, measured: Mapping[str, float], limits: Array, now: float
-) -> JointTrajectory | None:
-    """Return the trajectory that holds joints that are not where the last one has ended; None: all are.
+def _places(last: JointTrajectory, measured: Mapping[str, float], now: float) -> Array:
+    """Return where joints are (n,), those that are not measured where the last trajectory has them."""
+    expected = last.states(np.array([now]))[0, 0].tolist()
+    return np.array([measured.get(name, place) for name, place in zip(last.names, expected, strict=True)])
+
+
+def _is_astray(last: JointTrajectory, measured: Mapping[str, float], now: float) -> bool:
+    """Whether joints are not where the last trajectory has ended."""
+    return bool(np.abs(_places(last, measured, now) - last.positions[-1]).max() > ASTRAY)
+
+
+def _hold(last: JointTrajectory, measured: Mapping[str, float], limits: Array, now: float) -> JointTrajectory:
+    """Return the trajectory that holds joints where they are now, although their motion is not known.
 
     limits (3, n): of velocity, acceleration and jerk.
     """
-    end = last.positions[-1]
-    places = np.array([measured.get(name, place) for name, place in zip(last.names, end, strict=True)])
-    if np.abs(places - end).max() <= ASTRAY:
-        return None
+    places = _places(last, measured, now)
     # A controller joins its motion to the first point: back to the same place, from full speed, that takes
     # 1.5 times the acceleration limit.
     time = min(max(HOLDS[0], *(4.0 * limits[0] / limits[1]).tolist()), HOLDS[1])
-    rest = np.zeros((2, len(end)))
+    rest = np.zeros((2, len(places)))
     times, places = np.array([time, time + SPACING]), np.array([places, places])
     return JointTrajectory(last.names, times, places, rest, rest, now, 0.0, braking=True)
 

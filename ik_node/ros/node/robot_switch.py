@@ -82,12 +82,16 @@ class RobotSwitch:
                     self._garbage.settle()
             if not self._give(models):
                 return
-        except IkError as error:
-            self.rejected = f'robot_description rejected: {error}'
+        except Exception as error:
+            expected = isinstance(error, IkError)
+            reason = error if expected else f'unexpected error, please report it: {error!r}'
+            self.rejected = f'robot_description rejected: {reason}'
             self._text, self._rejected = (known, '') if before else ('', text)
             for tool in self._tools:
                 if tool.leads:
                     tool.own.tell(Level.ERROR, self.rejected, 'rejected', logged=tool is self._tools[0])
+            if not expected:
+                raise
             return
         self.rejected = ''
         self.models = models

@@ -49,7 +49,8 @@ class GoalMarkers:
     @property
     def wait(self) -> float | None:
         """Seconds until draw() is due; None if nothing has changed."""
-        return max(0.0, self._drawn + PERIOD - time.monotonic()) if self._stale else None
+        due = self._stale and self._goal is not None  # set and clear run in different threads
+        return max(0.0, self._drawn + PERIOD - time.monotonic()) if due else None
 
     def draw(self, state: Snapshot | None) -> None:
         """Draw the goal and the tool of state if it is due; repeatedly while the arm moves."""

@@ -136,23 +136,33 @@ class TeleopInterface:
                     return
                 command, new, self._new = self._command, self._new, False
                 rejection = self._rejection
-            if command is not None:
-                try:
-                    self._step(*command, new, rejection)
-                except InputError as error:
-                    self._forget()
-                    self._publish_status(INVALID, str(error))
-                    self._node.get_logger().warning(
-                        f'{command[0]} command ignored: {error}', throttle_duration_sec=2.0
-                    )
-                except Exception:  # the next command may succeed
-                    if self._closing or not self._node.context.ok():
-                        return
-                    self._forget()
-                    self._node.get_logger().error(
-                        f'unexpected error, please report it: {traceback.format_exc()}',
-                        throttle_duration_sec=10.0,
-                    )
+            if command is not None and not self._try(partial(self._carry_out, command, new, rejection)):
+                self._try(self._forget)
+            if not self._node.context.ok():
+                return
+
+    def _try(self, act: Callable[[], None]) -> bool:
+        """Whether act succeeds. An unexpected error is logged: the next command may succeed."""
+        try:
+            act()
+        except Exception:
+            if not self._closing and self._node.context.ok():
+                self._node.get_logger().error(
+                    f'unexpected error, please report it: {traceback.format_exc()}',
+                    throttle_duration_sec=10.0,
+                )
+            return False
+        return True
+
+    def _carry_out(self, command: tuple[str, Any, float], new: bool, rejection: str) -> None:
+        try:
+            self._step(*command, new, rejection)
+        except InputError as error:
+            self._forget()
+            self._publish_status(INVALID, str(error))
+            self._node.get_logger().warning(
+                f'{command[0]} command ignored: {error}', throttle_duration_sec=2.0
+            )
 
     def _forget(self) -> None:
         """Discard the command and end its motion."""
