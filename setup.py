@@ -67,7 +67,7 @@ setup(
         ],
         'collision': ['coal>=3.0.1'],  # self-collision checking; meshes need trimesh too
         'pictures': ['matplotlib>=3.5', 'tqdm>=4.62'],  # ik_reach
-        'scipy': ['scipy>=1.9'],  # the method of that name, ik_reach --volume
+        'scipy': ['scipy>=1.9'],  # the methods autodiff and scipy, ik_reach --volume
         'sim': ['mujoco>=3.2'],  # ik_plant
         'proofs': ['python-flint>=0.7'],  # IkSolver.prove
         'servos': ['pyserial>=3.5'],  # ik_servos, ik_servo_check

@@ -203,7 +203,7 @@ def test_an_arm_that_waits_for_measurements_does_not_count_as_standing_still():
         states=[(0.1 * k, '', 4) for k in range(40)],
     )
     assert not standstills(record, 0.0, 4.0)
-    record.statuses.append(Status(0.6, 'on time', 'going on'))
+    record.statuses.append(Status(0.6, 'on time', 'continuing'))
     assert standstills(record, 0.0, 4.0)
 
 

@@ -150,4 +150,4 @@ class TimedArm(ArmState):
             if (stopped := self._joints.keep_back(self._feedback)) is not None:
                 self._brake(stopped)
             elif self._joints.waiting != waited:
-                self._reports.state('going on' if waited else 'late', self._state, self.condition())
+                self._reports.state('continuing' if waited else 'late', self._state, self.condition())
