@@ -47,7 +47,7 @@ class Listener:
         from diagnostic_msgs.msg import DiagnosticStatus
         from rclpy.signals import SignalHandlerOptions
 
-        from ik_node.ros.qos import REPORTS
+        from ik_node.ros.qos import LATCHED
 
         rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
         self._rclpy = rclpy
@@ -55,7 +55,7 @@ class Listener:
         for tool in tools or ('',):
             topic = f'ik_node/{tool}/status' if tool else 'ik_node/status'
             self._node.create_subscription(
-                DiagnosticStatus, topic, StatusPrinter(tool, say).on_status, REPORTS
+                DiagnosticStatus, topic, StatusPrinter(tool, say).on_status, LATCHED
             )
 
     def listen(self, seconds: float) -> None:

@@ -18,9 +18,8 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from small_arm import ALL_JOINTS, ARM_JOINTS, PARAMETERS, arm_urdf
 
-from ik_node.control.robot.arm_model import ArmModel, JointModel
-from ik_node.control.robot.robot_models import Models, build_models
-from ik_node.control.robot.tree_model import TreeModel
+from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.robot.robot_models import arms_of, build_models
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.settings.robot import RobotSettings
 from ik_node.control.state.snapshot import Snapshot
@@ -171,7 +170,7 @@ def two_tools(name: str, **more: object) -> tuple[Query, ArmModel, np.ndarray]:
     text = load_description(share_path('urdf', f'{name}.urdf.xacro'))
     own = {side: {'tip_link': f'{side}_tool0'} for side in ('left', 'right')}
     models = build_models(text, RobotSettings(ArmSettings(self_collision='false'), own), {})
-    arms = {side: model.of(side)[0] for model in models.values() for side in model_tools(model, models)}
+    arms = {side: arm for first, model in models.items() for side, arm in arms_of(first, model).items()}
     left = arms['left']
     values = np.clip(left.joints.rest + 0.3, left.joints.lower, left.joints.upper)
     snapshots = {
@@ -207,12 +206,6 @@ def test_several_tools_are_answered_together(name):
     assert inverse(query, request)[1].startswith('right: solved')
     request.group_name = 'arms'
     assert rejected(query, request).code is Code.INVALID_GROUP_NAME
-
-
-def model_tools(model: JointModel, models: Models) -> list[str]:
-    if isinstance(model, TreeModel):
-        return list(model.arms)
-    return [name for name, other in models.items() if other is model]
 
 
 def test_what_cannot_be_reached_is_told_with_the_reason(little):

@@ -10,6 +10,7 @@ import time
 import pytest
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from emulated_bus import EmulatedBus
 from processes import TIMEOUT, Running, with_parameters
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
@@ -19,7 +20,6 @@ from std_srvs.srv import SetBool, Trigger
 from waiting import wait_for
 
 from ik_node.ros.qos import NEWEST, STREAM
-from ik_node.sim.bus import EmulatedBus
 
 NAMES = ['shoulder_pan', 'shoulder_lift', 'elbow_flex', 'wrist_flex', 'wrist_roll', 'gripper']
 

@@ -29,7 +29,7 @@ from ik_node.model.tree import Tool, Tree
 from ik_node.model.urdf.description import load_description
 from ik_node.ros.goals.goal_requests import GOALS
 from ik_node.ros.node.node import IkNode
-from ik_node.ros.qos import REPORTS
+from ik_node.ros.qos import LATCHED
 from ik_node.share import share_path
 
 TIPS = {'left.tip_link': 'left_tool0', 'right.tip_link': 'right_tool0'}
@@ -202,7 +202,7 @@ def test_tools_that_share_joints_have_neither_paths_nor_twists():
         twists = torso.left.node.create_publisher(TwistStamped, 'ik_node/left/delta_twist_cmds', 10)
         codes: list[int] = []
         torso.left.node.create_subscription(
-            Int8, 'ik_node/left/servo_status', lambda message: codes.append(message.data), REPORTS
+            Int8, 'ik_node/left/servo_status', lambda message: codes.append(message.data), LATCHED
         )
         before = torso.values(torso.left.samples[-1])
 

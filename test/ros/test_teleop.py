@@ -14,7 +14,7 @@ from std_msgs.msg import Bool, Int8
 
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import matrix_pose
-from ik_node.ros.qos import REPORTS
+from ik_node.ros.qos import LATCHED
 from ik_node.tracks.curves import tip_pose
 
 READY = {'yaw': 0.3, 'shoulder': 0.4, 'elbow': 0.5, 'roll': 0.2, 'wrist': 0.3}
@@ -37,7 +37,7 @@ class Hand:
         self.poses = node.create_publisher(PoseStamped, 'ik_node/pose_target_cmds', 10)
         self.enable = node.create_publisher(Bool, 'ik_node/enable', 10)
         self.codes: list[int] = []
-        node.create_subscription(Int8, 'ik_node/servo_status', lambda m: self.codes.append(m.data), REPORTS)
+        node.create_subscription(Int8, 'ik_node/servo_status', lambda m: self.codes.append(m.data), LATCHED)
         for publisher in (self.twists, self.jogs, self.poses, self.enable):
             client.wait(lambda p=publisher: p.get_subscription_count() > 0, 'the subscription')
 

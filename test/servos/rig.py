@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from emulated_bus import EmulatedBus
 from virtual_time import VirtualBus, virtual_time
 
 from ik_node.servos.arm.arm import ServoArm
@@ -18,7 +19,6 @@ from ik_node.servos.arm.survey import ArmError
 from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.calibration.profile import PROTOCOLS, read_profile
 from ik_node.servos.calibration.zeros import calibrate
-from ik_node.sim.bus import EmulatedBus
 
 TORQUE_ENABLE = 40  # the address in an STS3215
 TORQUE_LIMIT = {'address': 48, 'size': 2}

@@ -6,8 +6,7 @@ from __future__ import annotations
 import time
 
 import pytest
-
-from ik_node.sim.bus import EmulatedBus
+from emulated_bus import EmulatedBus
 
 BAUD = 1_000_000
 PATIENCE = 0.5  # [s] for an answer, on a busy computer

@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 
 import pytest
+from emulated_bus import EmulatedBus
 
 from ik_node.servos.bus import feetech
 from ik_node.servos.bus.packets import BROADCAST, PING, Instruction, Status
-from ik_node.sim.bus import EmulatedBus
 
 serial = pytest.importorskip('serial')
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from emulated_bus import EmulatedBus
 
 from ik_node.servos.arm.survey import ArmError
 from ik_node.servos.bus.models import model_named
@@ -18,7 +19,6 @@ from ik_node.servos.calibration.recorded import Recorded
 from ik_node.servos.check.findings import ServoFinding
 from ik_node.servos.check.program import main
 from ik_node.servos.check.ranges import Travel, recorded_from
-from ik_node.sim.bus import EmulatedBus
 
 pytest.importorskip('serial')
 

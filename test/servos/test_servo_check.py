@@ -14,9 +14,9 @@ import sys
 import time
 
 import pytest
+from emulated_bus import EmulatedBus
 
 from ik_node.servos.check.program import main
-from ik_node.sim.bus import EmulatedBus
 
 pytest.importorskip('serial')
 

@@ -23,12 +23,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from emulated_bus import EmulatedBus
 
 from ik_node.servos.arm import arm as arm_module
 from ik_node.servos.bus import serial_line, serial_transport
 from ik_node.servos.bus.port_errors import explain, gone
 from ik_node.servos.calibration.profile import read_profile
-from ik_node.sim.bus import EmulatedBus
 from ik_node.sim.bus.__main__ import servos_of
 from ik_node.sim.bus.bus import Bus
 from ik_node.sim.bus.server import Server

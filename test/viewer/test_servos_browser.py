@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from browser_harness import browser, click_on, displayed, open_page, wait
+from emulated_bus import EmulatedBus
 from node_harness import new_domain
 from viewer_harness import started
 
 from ik_node.model.urdf.reader import load_description
 from ik_node.share import share_path
-from ik_node.sim.bus import EmulatedBus
 from ik_node.viewer.servos.panel import CLEAR, HOLD, OFF, ON, RELEASE, TORQUE_OFF, ZERO
 
 __all__ = ['browser']

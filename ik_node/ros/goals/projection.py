@@ -92,9 +92,7 @@ class _JointsQuery(GoalRequest):
     def _wanted(self, arm: Snapshot) -> Wanted:
         joints = arm.model.joints
         named = joint_values(self.message, joints.names)
-        values = arm.values.copy()
-        for index, name in enumerate(joints.variables):
-            values[index] = named.get(name, values[index])
+        values = joints.filled({**joints.named(arm.values), **named})
         self.projection.answer_joints(self, arm, values)
         return None
 

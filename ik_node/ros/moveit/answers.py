@@ -16,7 +16,7 @@ from sensor_msgs.msg import JointState
 from ik_node.checks import Array
 from ik_node.control.checks.motion_check import CLEARANCE
 from ik_node.control.robot.arm_model import JointModel
-from ik_node.control.robot.robot_models import Models
+from ik_node.control.robot.robot_models import Models, arms_of
 from ik_node.control.robot.tree_model import TreeModel
 from ik_node.control.state.snapshot import Snapshot
 from ik_node.errors import InputError, join_names
@@ -83,7 +83,7 @@ class Query:
 
     def group(self, tool: str) -> JointModel:
         """Return what the joints of a tool move together with."""
-        return next(model for model in self.models.values() if tool in _tools(model, self.models))
+        return next(model for first, model in self.models.items() if tool in arms_of(first, model))
 
 
 def inverse(query: Query, request: Any) -> tuple[JointState, str]:
@@ -157,13 +157,6 @@ def forward(query: Query, request: Any) -> tuple[list[PoseStamped], list[str], s
     return poses, links, said
 
 
-def _tools(model: JointModel, models: Models) -> Collection[str]:
-    """Return the tools of one of the models."""
-    if isinstance(model, TreeModel):
-        return model.arms
-    return [first for first, other in models.items() if other is model]
-
-
 def _state(query: Query, state: Any) -> Array:
     """Return the variables (n,) of a moveit_msgs/msg/RobotState; missing joints keep their position."""
     given, joints = state.joint_state, query.arm.model.joints
@@ -191,10 +184,7 @@ def _state(query: Query, state: Any) -> Array:
             Code.ROBOT_STATE_STALE,
             f'robot_state lacks joints that have not been measured either: {join_names(unknown)}',
         )
-    values = query.arm.values.copy()
-    for index, name in enumerate(joints.variables):
-        values[index] = named.get(name, values[index])
-    return values
+    return joints.filled({**joints.named(query.arm.values), **named})
 
 
 def _goals(query: Query, request: Any) -> dict[str, Goal]:

@@ -19,7 +19,7 @@ from std_msgs.msg import Int8
 from std_srvs.srv import Trigger
 
 from ik_node.console import say
-from ik_node.ros.qos import NEWEST, REPORTS
+from ik_node.ros.qos import LATCHED, NEWEST
 from ik_node.ros.run import ClosableNode, run
 
 RATE = 50.0  # [Hz] of the twists
@@ -63,7 +63,7 @@ class KeysNode(ClosableNode):
         tool = self.declare_parameter('tool', '').value  # its name where there are several
         arm = f'ik_node/{tool}' if tool else 'ik_node'
         self._twists = self.create_publisher(TwistStamped, f'{arm}/delta_twist_cmds', NEWEST)
-        self.create_subscription(Int8, f'{arm}/servo_status', self._on_status, REPORTS)
+        self.create_subscription(Int8, f'{arm}/servo_status', self._on_status, LATCHED)
         self._askers = {key: self.create_client(Trigger, f'{arm}/{name}') for key, name in SERVICES.items()}
         self._speed = 2
         self._key, self._until = '', 0.0

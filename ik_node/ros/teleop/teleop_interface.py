@@ -33,7 +33,7 @@ from ik_node.ros.compat import installed
 from ik_node.ros.conversions import check_stamp, pose_matrix
 from ik_node.ros.goals.frames import Frames
 from ik_node.ros.goals.node_time import NodeTime
-from ik_node.ros.qos import GOAL_QOS, NEWEST, REPORTS
+from ik_node.ros.qos import GOAL_QOS, LATCHED, NEWEST
 
 JOINT_JOG, TWIST, POSE = 'joint_jog', 'twist', 'pose'  # in the order of moveit_msgs/srv/ServoCommandType
 COMMANDS = (JOINT_JOG, TWIST, POSE)
@@ -76,7 +76,7 @@ class TeleopInterface:
         if switch is not None:
             node.create_service(switch, f'~/{prefix}switch_command_type', self._switch)
         self._status_type = installed('moveit_msgs.msg', 'ServoStatus')
-        self._status = node.create_publisher(self._status_type or Int8, f'~/{prefix}servo_status', REPORTS)
+        self._status = node.create_publisher(self._status_type or Int8, f'~/{prefix}servo_status', LATCHED)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 

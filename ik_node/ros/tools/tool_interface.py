@@ -31,7 +31,7 @@ from ik_node.ros.goals.goal_requests import GOALS, SHARED, GoalContext, GoalRequ
 from ik_node.ros.goals.node_time import NodeTime
 from ik_node.ros.goals.projection import Projection
 from ik_node.ros.goals.reports import goal_state, status_message
-from ik_node.ros.qos import GOAL_QOS, LATCHED, REPORTS, STREAM
+from ik_node.ros.qos import GOAL_QOS, LATCHED, STREAM
 from ik_node.ros.rviz.goal_markers import GoalMarkers
 from ik_node.ros.teleop.teleop_interface import TeleopInterface
 from ik_node.ros.tools.diagnostic_values import arm_values
@@ -86,7 +86,7 @@ class ToolInterface:
         self._stopped = False  # a stop was requested, and no resume since
         self._pace = ReportPace(self._publish)
         self._members = [self]  # the tools that this controller moves
-        self._status = node.create_publisher(DiagnosticStatus, f'~/{prefix}status', REPORTS)
+        self._status = node.create_publisher(DiagnosticStatus, f'~/{prefix}status', LATCHED)
         self._goal_state = node.create_publisher(Float64MultiArray, f'~/{prefix}goal_state', STREAM)
         self.markers = GoalMarkers(node.create_publisher(MarkerArray, f'~/{prefix}markers', LATCHED))
         self.leader = self

@@ -172,7 +172,6 @@ class ServoArm:
                 return RETRY
             assert self._cycle is not None
             self._times.append(time.monotonic())
-            self._counts.cycles += 1
             self._cycle.step()
             self._publish()
             self._serve(self._cycle)
@@ -269,7 +268,6 @@ class ServoArm:
             self._reason if cycle is None else cycle.reason,
             {} if cycle is None else dict(cycle.measured),
             self._ticks if cycle is None else {name: joint.tick for name, joint in cycle.measured.items()},
-            {} if cycle is None else cycle.goals.positions,
             {} if cycle is None else cycle.goals.limited,
             self._powered,
             self._commands.latched,

@@ -52,7 +52,6 @@ class Counts:
     """What has happened since the arm was opened: faults of the bus by kind, retries, and how often a command
     went beyond a limit."""
 
-    cycles: int = 0
     retries: int = 0
     limited: int = 0
     faults: dict[str, int] = field(default_factory=dict)
@@ -67,10 +66,10 @@ class ArmSnapshot:
     """The arm at time [s] of time.monotonic, when the cycle began to measure.
 
     reason: why it is in its state, empty if nothing is wrong. joints: by name, those that were measured in
-    this cycle. ticks: of them, and of all joints while a zero is not known. goals [rad or m]: by name, where
-    the servos go. limited: limit and command [rad or m] of joints that are commanded beyond a limit. powered:
-    joints with torque, as far as is known. latched: it was told to hold, and takes no commands. rate [Hz]: of
-    the cycles lately. retries, beyond, faults: since the start, see Counts.
+    this cycle. ticks: of them, and of all joints while a zero is not known. limited: limit and command
+    [rad or m] of joints that are commanded beyond a limit. powered: joints with torque, as far as is known.
+    latched: it was told to hold, and takes no commands. rate [Hz]: of the cycles lately. retries, beyond,
+    faults: since the start, see Counts.
     """
 
     time: float
@@ -78,7 +77,6 @@ class ArmSnapshot:
     reason: str = ''
     joints: Mapping[str, JointMeasurement] = field(default_factory=dict)
     ticks: Mapping[str, int] = field(default_factory=dict)
-    goals: Mapping[str, float] = field(default_factory=dict)
     limited: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     powered: frozenset[str] = frozenset()
     latched: bool = False

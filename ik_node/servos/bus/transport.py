@@ -59,8 +59,5 @@ class Transport(Protocol):
     def sync_write(self, address: int, data: Mapping[int, bytes]) -> None:
         """Write data of one size to an address of several servos, by id; no servo acknowledges that."""
 
-    def drain(self) -> None:
-        """Wait out and discard what may still come."""
-
     def close(self) -> None:
         """Close the port; every other method then raises PortError."""

@@ -16,11 +16,10 @@ from ik_node.servos.arm.activation import check_range, switch_off, switch_on
 from ik_node.servos.arm.survey import TIME_PROFILE, ArmError, ServoSurvey, named, read, write
 from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN
 from ik_node.servos.bus.transport import PortError, Transport
-from ik_node.servos.calibration.zeros import STEP_MARGIN
+from ik_node.servos.calibration.zeros import MARGIN, STEP_MARGIN
 from ik_node.servos.check.findings import ServoFinding
 
 SWING = round(math.radians(3.0) / RADIANS_PER_TICK)  # [ticks] to each side
-MARGIN = 8  # [ticks] kept from the ends of the recorded range
 SPEED = 170.0  # [ticks/s]: 15 degrees/s
 TORQUE = 0.3  # share of the torque that the profile allows
 PERIOD = 0.02  # [s] from one goal to the next

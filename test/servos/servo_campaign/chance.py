@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import random
 
+from emulated_bus import EmulatedBus
+
 from ik_node.servos.calibration.profile import ArmProfile, JointProfile
-from ik_node.sim.bus import EmulatedBus
 
 DEGREE = 4096 / 360  # ticks
 KINDS = (

@@ -9,12 +9,13 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
+from emulated_bus import EmulatedBus
+
 from ik_node.servos.arm.goals import SAG
 from ik_node.servos.arm.snapshot import ArmSnapshot
 from ik_node.servos.bus.outstanding import LATEST
 from ik_node.servos.calibration.profile import ArmProfile
 from ik_node.servos.calibration.zeros import JointCalibration
-from ik_node.sim.bus import EmulatedBus
 
 AWAY = SAG / math.tau * 4096  # from the goal: the next hold, or a watchdog, is where the joint then is
 BRAKING = 1.5  # times the fastest speed that a goal may have

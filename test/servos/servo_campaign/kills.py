@@ -14,12 +14,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 
+from emulated_bus import EmulatedBus
 from rig import Rig
 
 from ik_node.errors import IkError
 from ik_node.servos.arm.snapshot import ArmState
 from ik_node.servos.calibration.profile import read_profile
-from ik_node.sim.bus import EmulatedBus
 from servo_campaign.chance import DEGREE
 from servo_campaign.outcome import Outcome
 from servo_campaign.streams import HELD, too_far_ahead, wave

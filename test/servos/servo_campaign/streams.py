@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from emulated_bus import EmulatedBus
 from rig import Rig
 from virtual_time import VirtualBus, virtual_time
 
@@ -21,7 +22,6 @@ from ik_node.errors import IkError
 from ik_node.servos.arm.goals import LEAD, LEAD_TIME, YIELD_TIME
 from ik_node.servos.arm.snapshot import POWERED, ArmState
 from ik_node.servos.calibration.profile import ArmProfile, JointProfile, read_profile
-from ik_node.sim.bus import EmulatedBus
 from servo_campaign.chance import DEGREE, random_faults
 from servo_campaign.judges import Logs, beyond_or_leaping, is_busy, made_up, moved_while_held
 from servo_campaign.outcome import Outcome
