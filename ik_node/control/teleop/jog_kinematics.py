@@ -2,8 +2,8 @@
 """JogKinematics: teleoperation velocities and poses to joint positions, a step at a time.
 
 A tool velocity moves a goal, which the solver follows. The Jacobian is not inverted, so no singularity stops
-an arm with fewer than six joints. Out of reach the goal stays at the closest reachable point, so it never
-winds up.
+an arm with fewer than six joints. Out of reach the goal stays at the closest reachable point, so it does not
+wind up there. Limits of tool speed and turn rate are not known here: a faster goal runs ahead of the arm.
 """
 
 from __future__ import annotations
