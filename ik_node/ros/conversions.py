@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable, Sequence
 
 import numpy as np
 from builtin_interfaces.msg import Time
+from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import Point, Pose, Quaternion
 from sensor_msgs.msg import JointState
 from transforms3d.quaternions import mat2quat, quat2mat
@@ -63,6 +64,16 @@ def array_point(values: Array) -> Point:
 def seconds(stamp: Time) -> float:
     """Return the stamp in seconds."""
     return stamp.sec + stamp.nanosec / NS_PER_S
+
+
+def stamp_text(stamp: Time) -> str:
+    """Return a time [s] exactly: so reports name the stamp of their goal."""
+    return f'{stamp.sec}.{stamp.nanosec:09d}'
+
+
+def report_values(status: DiagnosticStatus) -> dict[str, str]:
+    """Return the message of a report, under that name, and its values by key."""
+    return {'message': status.message, **{item.key: item.value for item in status.values}}
 
 
 def check_stamp(stamp: Time, now: int, timeout: float) -> None:

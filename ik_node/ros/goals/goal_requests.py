@@ -18,7 +18,7 @@ from ik_node.control.paths.tool_path import MOST_POINTS, ToolPath
 from ik_node.control.state.requests import Wanted
 from ik_node.control.state.snapshot import Snapshot
 from ik_node.errors import InputError
-from ik_node.ros.conversions import check_stamp, joint_values, point_array, pose_matrix
+from ik_node.ros.conversions import check_stamp, joint_values, point_array, pose_matrix, stamp_text
 from ik_node.ros.goals.frames import Frames
 from ik_node.ros.goals.node_time import NO_CLOCK, NodeTime
 from ik_node.solver.goal import Goal
@@ -71,8 +71,7 @@ class GoalRequest:
     @property
     def stamp(self) -> str:
         """The stamp of the message [s], exactly."""
-        stamp = self.message.header.stamp
-        return f'{stamp.sec}.{stamp.nanosec:09d}'
+        return stamp_text(self.message.header.stamp)
 
     @property
     def frame(self) -> str:

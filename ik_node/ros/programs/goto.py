@@ -24,7 +24,7 @@ from ik_node.checks import Array
 from ik_node.cli.arguments import PlainParser, add_goal, unit_direction
 from ik_node.console import run, say
 from ik_node.errors import InputError
-from ik_node.ros.conversions import array_point, matrix_pose
+from ik_node.ros.conversions import array_point, matrix_pose, report_values, stamp_text
 from ik_node.ros.programs.spinning import Spinner
 from ik_node.tracks.curves import tip_pose
 
@@ -79,9 +79,8 @@ class Goto:
             lambda: publisher.get_subscription_count() and self._hearing.get_publisher_count(),
             f'{ARM} is not running: {publisher.topic_name} has no subscriber',
         )
-        stamp = self._node.get_clock().now().to_msg()
-        message.header.stamp = stamp
-        self._stamp = f'{stamp.sec}.{stamp.nanosec:09d}'
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        self._stamp = stamp_text(message.header.stamp)
         publisher.publish(message)
         self._wait(
             lambda: self._unread or self._latest > float(self._stamp),
@@ -112,7 +111,7 @@ class Goto:
         say(self._called(self._stopping, Trigger.Request()).message)
 
     def _hear(self, status: DiagnosticStatus) -> None:
-        report = {'message': status.message, **{p.key: p.value for p in status.values}}
+        report = report_values(status)
         number, stamp = int(report.get('goal_number', 0)), report.get('goal_stamp')
         if stamp and stamp == self._stamp:
             self._unread.append(report)

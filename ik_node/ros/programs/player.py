@@ -18,7 +18,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
 from ik_node.errors import InputError
-from ik_node.ros.conversions import matrix_pose, measured_values
+from ik_node.ros.conversions import matrix_pose, measured_values, report_values, stamp_text
 from ik_node.ros.programs.node_settings import NodeSettings
 from ik_node.ros.qos import STREAM
 from ik_node.ros.remote_parameters import RemoteParameters
@@ -173,8 +173,8 @@ class Player:
             message, publisher = PoseArray(poses=[matrix_pose(order.T_base_tip)]), self._path_goals
         if not publisher.get_subscription_count():
             return
-        stamp = message.header.stamp = self._node.get_clock().now().to_msg()
-        runner.sent(order, f'{stamp.sec}.{stamp.nanosec:09d}', now)
+        message.header.stamp = self._node.get_clock().now().to_msg()
+        runner.sent(order, stamp_text(message.header.stamp), now)
         publisher.publish(message)
 
     def _watch_speed(self, runner: Runner, now: float) -> None:
@@ -206,7 +206,7 @@ class Player:
             self.runner.end(f'{SPEED}: {rejection}')
 
     def _hear(self, status: DiagnosticStatus) -> None:
-        self._reports.append({'message': status.message, **{p.key: p.value for p in status.values}})
+        self._reports.append(report_values(status))
 
     def _move(self, message: JointState) -> None:
         with contextlib.suppress(InputError):  # ik_node rejects it too

@@ -69,7 +69,7 @@ def check_place(transport: Transport, servo: ServoSurvey, calibration: JointCali
     if not has_torque(transport, servo):
         check_range(servo, tick)
     position = calibration.position(tick)
-    scale = servo.joint.unit / RADIANS_PER_TICK
+    scale = servo.joint.scale
     if not calibration.lower - OUTSIDE * scale <= position <= calibration.upper + OUTSIDE * scale:
         raise PlaceError(
             f'{named(servo.joint)} is at {position:.3f}, its limits are {calibration.lower:.3f} to '

@@ -86,7 +86,7 @@ class Goals:
         """
         for name, joint in measured.items():
             profile = self._calibration[name].profile
-            scale = profile.unit * 4096 / math.tau
+            scale = profile.scale
             way = joint.velocity * abs(joint.velocity) / (2.0 * ACCELERATION * profile.unit)
             place, goal = self._inside(name, joint, joint.position + way), self._goals.get(name)
             if goal is not None and abs(goal.position - joint.position) <= SAG * scale:
@@ -122,7 +122,7 @@ class Goals:
     def _approach(self, name: str, goal: _Goal, command: float, joint: JointMeasurement, dt: float) -> None:
         calibration = self._calibration[name]
         profile = calibration.profile
-        scale = profile.unit * 4096 / math.tau  # rad, or the m that a turn of one rad moves
+        scale = profile.scale
         wanted = min(max(command, calibration.lower), calibration.upper)
         if abs(command - wanted) > BEYOND * scale:
             goal.limit = wanted, command
@@ -143,7 +143,7 @@ class Goals:
 
     def _near(self, name: str, position: float, joint: JointMeasurement) -> float:
         """Return position, or what is nearest to it of the positions that are near enough to a joint."""
-        scale = self._calibration[name].profile.unit * 4096 / math.tau
+        scale = self._calibration[name].profile.scale
         lead = LEAD * scale + LEAD_TIME * abs(joint.velocity)
         return min(max(position, joint.position - lead), joint.position + lead)
 
@@ -159,7 +159,7 @@ class Goals:
         A joint up to SAG from its goal may as well carry a load; relieved, it would sink.
         """
         profile = self._calibration[name].profile
-        scale = profile.unit * 4096 / math.tau
+        scale = profile.scale
         ahead = goal.position - joint.position
         if goal.blocked is not None:
             place, side = goal.blocked

@@ -55,6 +55,11 @@ class JointProfile:
     torque: float = 1.0
     mode: int | None = None
 
+    @property
+    def scale(self) -> float:
+        """How far the joint moves while its servo turns by one radian: 1 rad, or metres."""
+        return self.unit / RADIANS_PER_TICK
+
 
 @dataclass(frozen=True)
 class ArmProfile:
