@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from ik_node.control.checks.joint_gate import Gate
 from ik_node.control.joints.joint_group import JointGroup
-from ik_node.control.robot.motion_limits import Limits
+from ik_node.control.robot.motion_limits import MotionLimits
 
 NAMES = ('a', 'b', 'c')
-LIMITS = Limits(*(np.full(3, value) for value in (-1.0, 1.0, 2.0, 5.0, 50.0)))
+LIMITS = MotionLimits(*(np.full(3, value) for value in (-1.0, 1.0, 2.0, 5.0, 50.0)))
 DT = 0.01
 
 
@@ -28,7 +28,7 @@ def test_every_sample_passes_whatever_is_asked_and_whenever_limits_change(seed):
         if rng.random() < 0.03:
             scale = rng.uniform(0.1, 3.0, (3, 1))
             rates = scale * np.array([LIMITS.velocity, LIMITS.acceleration, LIMITS.jerk])
-            group.limit(Limits(LIMITS.lower, LIMITS.upper, *rates))
+            group.limit(MotionLimits(LIMITS.lower, LIMITS.upper, *rates))
         assert group.step(rng.choice([0.0, rng.uniform(1e-4, 0.02)])) is None
 
 

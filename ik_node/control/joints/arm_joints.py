@@ -33,7 +33,7 @@ from ik_node.control.state.target_plan import TargetPlan
 HAND_GUIDING_SHARE = 0.25  # of the velocity limits
 CATCH_UP = 0.5  # share of the tolerance to which measurements must catch up before the arm continues
 FAR = 0.1  # [rad or m]
-ANNOUNCED = 0.1  # [s] from one announcement of a change to the next while the arm follows a moving target
+ANNOUNCE_PERIOD = 0.1  # [s] between announcements of changes while the arm follows a moving target
 
 
 class ArmJoints(CommandedJoints):
@@ -220,7 +220,7 @@ class ArmJoints(CommandedJoints):
         replanned = any(plan is not None and plan not in before for plan in self._plans)
         # Each step after a moving target was checked against the plans of the other arms, so they may wait.
         if (followed and not motion.follows) or (
-            replanned and not (motion.follows and 0.0 <= time - self._announced < ANNOUNCED)
+            replanned and not (motion.follows and 0.0 <= time - self._announced < ANNOUNCE_PERIOD)
         ):
             self._announced = time
             self._robot.announce_change(self)

@@ -12,7 +12,7 @@ from ik_node.control.checks.joint_gate import PLANNED, Gate
 from ik_node.control.motion.motion import JointMotion
 from ik_node.control.motion.motion_state import MotionState
 from ik_node.control.robot.arm_model import Columns
-from ik_node.control.robot.motion_limits import Limits
+from ik_node.control.robot.motion_limits import MotionLimits
 from ik_node.control.state.target_plan import filled
 
 THERE = 1e-6  # [rad or m, per second]: a motion at rest equals the state of its controller
@@ -28,7 +28,7 @@ class JointGroup:
         self,
         names: tuple[str, ...],
         index: Columns,
-        limits: Limits,
+        limits: MotionLimits,
         positions: Array,
         blocks: Sequence[Columns] | None = None,
     ) -> None:
@@ -44,7 +44,7 @@ class JointGroup:
         """Target of the joints (n,), also while they wait; their position if they have none."""
         return self.motion.target if self._later is None else self._later
 
-    def limit(self, limits: Limits, share: float = 1.0) -> None:
+    def limit(self, limits: MotionLimits, share: float = 1.0) -> None:
         """Use these limits from now on, with a share of their velocity."""
         self.motion.set_limits(share * limits.velocity, PLANNED * limits.acceleration, limits.jerk)
         self.gate.set_limits(share * limits.velocity, limits.acceleration, limits.jerk)

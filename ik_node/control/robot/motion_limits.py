@@ -16,7 +16,7 @@ from ik_node.control.settings.arm import ArmSettings
 
 
 @dataclass(frozen=True, eq=False)
-class Limits:
+class MotionLimits:
     """Position [rad or m], velocity, acceleration and jerk limits of some joints, each (k,)."""
 
     lower: Array
@@ -28,7 +28,7 @@ class Limits:
 
 def limits_of_motion(
     model: JointModel, index: Sequence[int] | NDArray[np.int64], settings: ArmSettings
-) -> Limits:
+) -> MotionLimits:
     """Return the limits of the variables of a model at index (k)."""
     joints = model.joints
     velocity = settings.speed_scaling * joints.velocity[index]
@@ -42,4 +42,4 @@ def limits_of_motion(
         np.where(np.isfinite(own), own, np.where(joints.prismatic[index], linear, revolute))
         for own, (revolute, linear) in zip(model.rates[index].T, of_settings, strict=True)
     )
-    return Limits(joints.lower[index], joints.upper[index], velocity, acceleration, jerk)
+    return MotionLimits(joints.lower[index], joints.upper[index], velocity, acceleration, jerk)

@@ -89,7 +89,7 @@ class Diagnostics:
         level, message = tool.leader.own.condition()
         if message == NO_MODEL and self._switch.rejected:
             return Level.ERROR, self._switch.rejected
-        if message == NO_MODEL and self._switch.preparing:
+        if message == NO_MODEL and self._switch.has_description:
             return Level.OK, 'preparing the arm'
         slow = NO_CLOCK if self._shared.time.stands else self._shared.inbox.slow if level is Level.OK else ''
         return (Level.WARN, slow) if slow else (level, message)

@@ -52,7 +52,7 @@ class RobotSwitch:
         self.models: Models = {}
 
     @property
-    def preparing(self) -> bool:
+    def has_description(self) -> bool:
         """Whether a description is in use or about to be."""
         return bool(self._text)
 
