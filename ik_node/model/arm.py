@@ -205,6 +205,10 @@ class Arm:
         frames = self.frames(q)
         return frames[-3], frames[-2]
 
+    def tool_at(self, T: Array) -> tuple[Array, Array]:
+        """Return tool point (3,) [m] and tool axis (3,) in the frame in which the tip has pose T (4, 4)."""
+        return T[:3, :3] @ self.tool_point + T[:3, 3], T[:3, :3] @ self.tool_axis
+
     def skeleton(self, q: ArrayLike) -> Array:
         """Return the positions (m + 1, 3) [m] of the chain's joints and the tool point in the base frame."""
         count = len(self.joints)

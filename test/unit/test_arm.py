@@ -68,6 +68,15 @@ def test_fk_equals_two_other_readers(case: Case):
 
 
 @pytest.mark.parametrize('case', CASES)
+def test_the_tool_at_the_pose_of_the_tip_is_that_of_fk(case: Case):
+    arm = case.arm()
+    q = arm.sample(np.random.default_rng(2), 1)[0]
+    values = dict(zip(arm.joint_names, q.tolist(), strict=True))
+    for found, expected in zip(arm.tool_at(arm.link_in_base(arm.tip_link, values)), arm.fk(q), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize('case', CASES)
 def test_jacobian_equals_central_differences(case: Case):
     arm, h = case.arm(), 6e-6
     for q in arm.sample(np.random.default_rng(2), 5):

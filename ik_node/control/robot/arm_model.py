@@ -214,9 +214,7 @@ class ArmModel(JointModel):
 
     def pose_goal(self, T_base_tip: Array) -> Goal:
         """Return the goal that puts the tip frame at T_base_tip (4, 4), roll free."""
-        R = T_base_tip[:3, :3]
-        position = R @ self.arm.tool_point + T_base_tip[:3, 3]
-        return Goal(position, R @ self.arm.tool_axis, R @ self.arm.tool_lateral)
+        return Goal(*self.arm.tool_at(T_base_tip), T_base_tip[:3, :3] @ self.arm.tool_lateral)
 
 
 def _read(

@@ -106,8 +106,7 @@ class SlowMotion:
         arm = self._arm
         assert arm is not None
         self._start_at = math.inf
-        turn = T_base_goal[:3, :3]
-        goal = Goal(turn @ arm.tool_point + T_base_goal[:3, 3], turn @ arm.tool_axis)
+        goal = Goal(*arm.tool_at(T_base_goal))
         seed = np.array([values.get(name, 0.0) for name in arm.joint_names])
         descents = []
         for method in self._panel.methods:

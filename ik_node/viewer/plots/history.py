@@ -72,8 +72,7 @@ class History:
     def _errors(self, q: Array, T_base_goal: Array, directed: bool) -> tuple[float, float]:
         arm = self._arm
         position, direction = arm.fk(q)
-        goal = T_base_goal[:3, :3] @ arm.tool_point + T_base_goal[:3, 3]
-        axis = T_base_goal[:3, :3] @ arm.tool_axis
+        goal, axis = arm.tool_at(T_base_goal)
         angle = math.atan2(float(np.linalg.norm(np.cross(direction, axis))), float(direction @ axis))
         return float(np.linalg.norm(position - goal)), angle if directed else math.nan
 

@@ -105,7 +105,7 @@ class ToolScene:
 
     def extend_trail(self) -> None:
         """Add a bead at the tool point; call it at a constant rate."""
-        point = self._T_root_tip[:3, :3] @ self._arm.tool_point + self._T_root_tip[:3, 3]
+        point, _ = self._arm.tool_at(self._T_root_tip)
         if self._trail is None:
             self._trail = Trail(
                 self._server,

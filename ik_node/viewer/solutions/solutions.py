@@ -163,8 +163,8 @@ class Solutions(Room):
             return
         asked = self._asked = (pose, *asked)
         self._due = now + PERIOD
-        turn = pose[:3, :3]
-        goal = Goal(turn @ arm.tool_point + pose[:3, 3], turn @ arm.tool_axis if directed else None)
+        point, axis = arm.tool_at(pose)
+        goal = Goal(point, axis if directed else None)
         query = Query(goal, {**moment.values, **held}, tuple(held), rules.workspace)
         listers, options = self._listers, moment.options
         known = arm, text if rules.collisions else '', self._mesh_path, rules.srdf_file

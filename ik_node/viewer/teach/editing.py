@@ -30,12 +30,11 @@ def place_of_gizmo(tool: ViewedTool, values: Mapping[str, float]) -> dict[str, A
     pose = tool.scene.gizmo_pose() if tool.scene is not None else None
     if tool.scene is None or tool.arm is None or pose is None:
         raise InputError('there is no gizmo yet')
-    turn = pose[:3, :3]
     near = {name: values[name] for name in tool.arm.joint_names if name in values}
-    position = turn @ tool.arm.tool_point + pose[:3, 3]
+    position, axis = tool.arm.tool_at(pose)
     direction = None
     if tool.scene.directed:
-        direction = tuple(possible_direction(tool.arm, position, turn @ tool.arm.tool_axis, near))
+        direction = tuple(possible_direction(tool.arm, position, axis, near))
     return {'joints': None, 'position': tuple(position.tolist()), 'direction': direction, 'near': near}
 
 
