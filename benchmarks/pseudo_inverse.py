@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.chain import Array, Chain
-from ik_node.control.robot.motion_limits import Limits
+from ik_node.control.robot.motion_limits import MotionLimits
 
 # The closest to the best place, and calm, of 17 sets on two other paths of 20 s for each arm: gain 3 to 30,
 # damping 0.02 to 0.4, weight 0.03 to 0.3.
@@ -22,7 +22,7 @@ class PseudoInverse:
     acceleration limits allow, and is low enough to brake before the position limits.
     """
 
-    def __init__(self, chain: Chain, limits: Limits, q: Array) -> None:
+    def __init__(self, chain: Chain, limits: MotionLimits, q: Array) -> None:
         self._chain, self._limits = chain, limits
         self.q, self.velocity = q.copy(), np.zeros(len(q))
 
