@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A few runs of each campaign of random faults; python -m servo_campaign does thousands."""
+"""A few runs of each campaign of random faults; __main__ does thousands."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m servo_campaign: many runs, in several processes."""
+"""PYTHONPATH=.. python -m servo_campaign, in test/servos: many runs, in several processes."""
 
 from __future__ import annotations
 

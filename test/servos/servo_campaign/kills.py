@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import random
 import signal
 import subprocess
@@ -45,6 +46,7 @@ def kill(profile: str, seed: int) -> tuple[list[str], float]:
         driver = subprocess.Popen(
             [sys.executable, '-m', 'servo_campaign', 'drive', bus.port, '--profile', profile],
             cwd=Path(__file__).parents[1],
+            env={**os.environ, 'PYTHONPATH': str(Path(__file__).parents[2])},
             stdout=subprocess.PIPE,
         )
         assert driver.stdout is not None
