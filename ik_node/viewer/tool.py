@@ -16,7 +16,7 @@ from sensor_msgs.msg import JointState
 
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
-from ik_node.ros.conversions import matrix_pose
+from ik_node.ros.conversions import matrix_pose, report_values
 from ik_node.ros.foreign_goals import ForeignGoals, goal_in_base
 from ik_node.ros.qos import LATCHED, NEWEST
 from ik_node.viewer.goal_track import GoalTrack
@@ -250,7 +250,7 @@ def selected(tools: Sequence[ViewedTool], before: ViewedTool) -> ViewedTool:
 
 
 def _report(message: DiagnosticStatus) -> Report:
-    values = {item.key: item.value for item in message.values}
+    values = report_values(message)
     state = values.get('state', '')
     status = values.get('status', '') or state
     sentence = message.message.removeprefix(f'{status}: ')

@@ -15,6 +15,7 @@ from rclpy.subscription import Subscription
 from rclpy.task import Future
 from std_srvs.srv import SetBool, Trigger
 
+from ik_node.ros.conversions import report_values
 from ik_node.ros.qos import STREAM
 from ik_node.ros.remote_parameters import RemoteParameters
 from ik_node.viewer.room import Moment, Room
@@ -71,7 +72,7 @@ class Servos(Room):
             self._panel.say(*self._said)
             self._said = None
         if self._status is not None:
-            values = {pair.key: pair.value for pair in self._status.values}
+            values = report_values(self._status)
             level = int.from_bytes(self._status.level, 'little')
             self._panel.show_state(
                 values.get('state', ''), level, self._status.message, values.get('torque', '')
