@@ -19,7 +19,13 @@ myst_heading_anchors = 3
 myst_fence_as_directive = ['math']
 html_math_renderer = 'mathml'
 smartquotes = False
-exclude_patterns = ['_build', '*.py', 'reference/examples.txt', 'explanation/figures.json']
+exclude_patterns = [
+    '_build',
+    '*.py',
+    'reference/examples.txt',
+    'reference/tables',
+    'explanation/figures.json',
+]
 html_theme = 'furo'
 html_title = f'ik_node {release}'
 autodoc_member_order = 'bysource'

@@ -10,6 +10,7 @@ import inspect
 import io
 import json
 import re
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,10 @@ SETTINGS = {
     'ik_marker': 'ik_node.ros.tool_settings.ToolSettings',
     'ik_plant': 'ik_node.sim.settings.PlantSettings',
     'ik_servos': 'ik_node.ros.servos.settings.ServoSettings',
+}
+INTERFACES = {
+    'ik_node': 'ik_node.ros.interfaces',
+    'ik_servos': 'ik_node.ros.servos.interfaces',
 }
 PROGRAMS = {
     'ik_solve': 'ik_node.cli.solve',
@@ -71,6 +76,44 @@ def parameters() -> str:
             text = str(default).lower() if isinstance(default, bool) else repr(default)
             star = '\\*' if field.metadata.get('read_only') else ''
             lines.append(f'| `{field.name}`{star} | `{text}` | {allowed(field)} | {field.metadata["text"]} |')
+    return '\n'.join(lines) + '\n'
+
+
+def interfaces(node: str) -> str:
+    """Return the topics and services of a node as a table."""
+    from ik_node.ros.interfaces import Interface, PublishedTopic, SubscribedTopic
+
+    rows = ['| | name, type | |', '|---|---|---|']
+    for one in vars(import_module(INTERFACES[node])).values():
+        if isinstance(one, Interface):
+            way = {SubscribedTopic: 'in', PublishedTopic: 'out'}.get(type(one), 'service')
+            types = ' or '.join(f'`{name}`' for name in one.types.split(' or '))
+            rows.append(f'| {way} | `{one.name}`<br>{types} | {one.text}{quality(one)} |')
+    return '\n'.join(rows) + '\n'
+
+
+def quality(one: Any) -> str:
+    """Return what the quality of service of a topic has other than reliable and volatile."""
+    qos = getattr(one, 'qos', None)
+    names = [] if qos is None else [qos.reliability.name, qos.durability.name]
+    return ''.join(
+        f'; {name.lower().replace("_", " ")}' for name in names if name not in ('RELIABLE', 'VOLATILE')
+    )
+
+
+def messages() -> str:
+    """Return what ~/status and ~/goal_state contain, as tables."""
+    from ik_node.ros.goals.reports import KEYS, NUMBERS
+
+    lines = ['`~/status` contains, as text under these keys:', '', '| key | |', '|---|---|']
+    lines += [f'| `{key}` | {text} |' for key, text in KEYS.items()]
+    lines += [
+        '',
+        f'`~/goal_state` has {len(NUMBERS)} numbers, named in its layout; unknown values are NaN:',
+        '',
+    ]
+    lines += ['| | name | |', '|---|---|---|']
+    lines += [f'| {k} | `{name}` | {text} |' for k, (name, text) in enumerate(NUMBERS.items())]
     return '\n'.join(lines) + '\n'
 
 
@@ -156,6 +199,9 @@ def figures() -> str:
 
 
 PAGES = {
+    'reference/tables/ik_node': partial(interfaces, 'ik_node'),
+    'reference/tables/ik_servos': partial(interfaces, 'ik_servos'),
+    'reference/tables/messages': messages,
     'reference/parameters': parameters,
     'reference/options': programs,
     'reference/reasons': reasons,
@@ -166,6 +212,7 @@ PAGES = {
 
 def write(*_: Any) -> None:
     """Write all pages, those that have changed."""
+    (HERE / 'reference' / 'tables').mkdir(exist_ok=True)
     for name, page in PAGES.items():
         path, text = HERE / f'{name}.md', page()
         if not path.exists() or path.read_text(encoding='utf-8') != text:

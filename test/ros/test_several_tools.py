@@ -27,7 +27,7 @@ from ik_node.control.state.requests import HomeRequest, Request
 from ik_node.errors import IkError
 from ik_node.model.tree import Tool, Tree
 from ik_node.model.urdf.description import load_description
-from ik_node.ros.goals.goal_requests import GOALS
+from ik_node.ros.goals.goal_requests import JointsRequest
 from ik_node.ros.node.node import IkNode
 from ik_node.ros.qos import LATCHED
 from ik_node.share import share_path
@@ -137,7 +137,7 @@ def test_what_waits_behind_another_arm_does_not_move_after_a_stop_and_a_resume(k
         left.own.submit = busy
         late = HomeRequest('right', 'late')
         if kind == 'goal_joints':
-            late = GOALS[kind][1]('late', two.right.joints(right_joint1=0.5), right.goals)
+            late = JointsRequest('late', two.right.joints(right_joint1=0.5), right.goals)
         with two.node._inbox._changed:
             two.node._inbox.put(HomeRequest('left'))
             two.node._inbox.put(late)

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped
-from sensor_msgs.msg import JointState
 
 from ik_node.checks import Array
 from ik_node.control.motion.planned_motion import MOVING
@@ -21,6 +19,7 @@ from ik_node.errors import InputError
 from ik_node.ros.conversions import check_stamp, joint_values, point_array, pose_matrix, stamp_text
 from ik_node.ros.goals.frames import Frames
 from ik_node.ros.goals.node_time import NO_CLOCK, NodeTime
+from ik_node.ros.interfaces import GOAL_JOINTS, GOAL_PATH, GOAL_POINT, GOAL_POSE, SubscribedTopic
 from ik_node.solver.goal import Goal
 
 SHARED = 'another tool shares some of these joints: only goal_pose, goal_point and goal_joints are supported'
@@ -153,10 +152,10 @@ class JointsRequest(GoalRequest):
         return named
 
 
-# By topic: the message, and the class that reads it.
-GOALS: dict[str, tuple[type, type[GoalRequest]]] = {
-    'goal_pose': (PoseStamped, PoseRequest),
-    'goal_point': (PointStamped, PointRequest),
-    'goal_path': (PoseArray, PathRequest),
-    'goal_joints': (JointState, JointsRequest),
+# By topic, the class that reads its messages.
+GOALS: dict[SubscribedTopic, type[GoalRequest]] = {
+    GOAL_POSE: PoseRequest,
+    GOAL_POINT: PointRequest,
+    GOAL_PATH: PathRequest,
+    GOAL_JOINTS: JointsRequest,
 }

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseStamped
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
@@ -16,7 +15,7 @@ from ik_node.control.state.snapshot import Snapshot
 from ik_node.ros.conversions import joint_values, matrix_pose
 from ik_node.ros.goals.goal_requests import GoalContext, GoalRequest, PoseRequest
 from ik_node.ros.goals.reports import diagnostic
-from ik_node.ros.qos import STREAM
+from ik_node.ros.interfaces import FK_JOINT_STATES, FK_POSE, PROJECT_POSE, PROJECTED_POSE, PROJECTION
 from ik_node.solver.goal import Solution
 
 
@@ -28,22 +27,21 @@ class Projection:
 
     def __init__(self, node: Node, prefix: str, context: GoalContext, inbox: Inbox) -> None:
         """prefix: of the topics."""
-        self._name, self._topic = node.get_name(), f'~/{prefix}project_pose'
-        self._pose = node.create_publisher(PoseStamped, f'~/{prefix}projected_pose', STREAM)
-        self._status = node.create_publisher(DiagnosticStatus, f'~/{prefix}projection', STREAM)
-        node.create_subscription(PoseStamped, self._topic, self._ask, STREAM)
-        self._joints_topic = f'~/{prefix}fk_joint_states'
-        self._tip = node.create_publisher(PoseStamped, f'~/{prefix}fk_pose', STREAM)
-        node.create_subscription(JointState, self._joints_topic, self._ask_joints, STREAM)
+        self._name, self._prefix = node.get_name(), prefix
+        self._pose = PROJECTED_POSE.publisher(node, prefix)
+        self._status = PROJECTION.publisher(node, prefix)
+        PROJECT_POSE.subscription(node, self._ask, prefix)
+        self._tip = FK_POSE.publisher(node, prefix)
+        FK_JOINT_STATES.subscription(node, self._ask_joints, prefix)
         self._context, self._inbox = context, inbox
 
     def _ask(self, message: PoseStamped) -> None:
-        query = _Query(self._topic, message, self._context)
+        query = _Query(PROJECT_POSE.named(self._prefix), message, self._context)
         query.projection = self
         self._inbox.put(query)
 
     def _ask_joints(self, message: JointState) -> None:
-        query = _JointsQuery(self._joints_topic, message, self._context)
+        query = _JointsQuery(FK_JOINT_STATES.named(self._prefix), message, self._context)
         query.projection = self
         self._inbox.put(query)
 

@@ -12,30 +12,46 @@ from std_msgs.msg import Float64MultiArray, MultiArrayDimension, MultiArrayLayou
 
 from ik_node.control.state.report import Level, Report
 from ik_node.control.state.snapshot import Snapshot
+from ik_node.control.state.states import State
+from ik_node.solver.goal import Status
 
 LEVELS = {
     Level.OK: DiagnosticStatus.OK,
     Level.WARN: DiagnosticStatus.WARN,
     Level.ERROR: DiagnosticStatus.ERROR,
 }
-STATUSES = (
-    '',
-    'solved',
-    'unreachable',
-    'not found',
-    'rejected',
-)  # ~/goal_state publishes their index
-NUMBERS = (
-    'goal',
-    'state',
-    'status',
-    'position_error',
-    'direction_error',
-    'distance_left',
-    'time_left',
-    'share_done',
-    'behind',
-)
+REJECTED = 'rejected'
+STATUSES = ('', *(status.value for status in Status), REJECTED)  # ~/goal_state publishes their index
+# The keys of ~/status and the numbers of ~/goal_state, each with its meaning.
+KEYS = {
+    'status': 'of a goal: '
+    + ', '.join(f'`{status}`' for status in STATUSES[1:])
+    + '; else the same as `state`',
+    'state': 'of a goal: `moving` once it is accepted, `arrived`, `held`, `stopped` before it arrived, '
+    '`rejected`; of the arm: `waiting`, `ready`, `stopped`, `faulted`, `hand-guided`, `late` while the '
+    'motion waits for measurements, then `continuing`, or its present state',
+    'goal_number': 'the same in all reports on a goal',
+    'position_error': 'm, NaN while unknown',
+    'direction_error': 'rad, NaN while unknown',
+    'reason': 'why the arm cannot meet the goal, or why the goal was rejected',
+    'restarts': 'of the solver',
+    'solve_time': 's',
+    'goal_stamp': 'stamp of the goal',
+    'frame': '`frame_id` of the goal',
+    'goal': 'topic of the goal',
+}
+NUMBERS = {
+    'goal': 'number of the goal, 0 before the first',
+    'state': 'state of the arm: ' + ', '.join(f'{state.code} {state.value}' for state in State),
+    'status': 'status of the goal: '
+    + ', '.join(f'{code} {status or "none"}' for code, status in enumerate(STATUSES)),
+    'position_error': 'm',
+    'direction_error': 'rad',
+    'distance_left': 'largest joint move left [rad or m]',
+    'time_left': 's, NaN during a stream of goals',
+    'share_done': 'completed share of the motion, from 0 to 1, NaN without a goal',
+    'behind': 'distance of the tool from a moving goal [m], else NaN',
+}
 
 
 def diagnostic(level: Level, name: str, message: str, values: Mapping[str, Any]) -> DiagnosticStatus:
@@ -47,36 +63,31 @@ def diagnostic(level: Level, name: str, message: str, values: Mapping[str, Any])
 def status_message(name: str, report: Report) -> DiagnosticStatus:
     """Return a report as text; unknown values are NaN, zero or empty."""
     solution, request = report.solution, report.request
-    values = {
-        'status': report.status,
-        'state': report.phase,
-        'goal_number': report.number,
-        'position_error': math.nan if solution is None else solution.position_error,
-        'direction_error': math.nan if solution is None else solution.direction_error,
-        'reason': _reason(report),
-        'restarts': 0 if solution is None else solution.restarts,
-        'solve_time': report.solve_time,
-        'goal_stamp': '' if request is None else request.stamp,
-        'frame': '' if request is None else request.frame,
-        'goal': '' if request is None else request.source,
-    }
-    return diagnostic(report.level, name, report.message, values)
+    values = (
+        report.status,
+        report.phase,
+        report.number,
+        math.nan if solution is None else solution.position_error,
+        math.nan if solution is None else solution.direction_error,
+        _reason(report),
+        0 if solution is None else solution.restarts,
+        report.solve_time,
+        '' if request is None else request.stamp,
+        '' if request is None else request.frame,
+        '' if request is None else request.source,
+    )
+    return diagnostic(report.level, name, report.message, dict(zip(KEYS, values, strict=True)))
 
 
 def _reason(report: Report) -> str:
     if report.solution is not None:
         return str(report.solution.reason or '')
-    rejected = report.request is not None and report.status == 'rejected'
+    rejected = report.request is not None and report.status == REJECTED
     return report.message.split(' rejected: ', 1)[-1] if rejected else ''
 
 
 def goal_state(report: Report | None, arm: Snapshot) -> Float64MultiArray:
-    """Return the progress to the goal of report (None before the first) as the values of NUMBERS.
-
-    distance_left: largest remaining joint move [rad or m]. time_left in s, NaN while unknown. share_done:
-    completed share of the motion, from 0 to 1, NaN without a goal. behind: distance of the tool from a moving
-    goal [m], else NaN.
-    """
+    """Return the progress to the goal of report (None before the first) as the values of NUMBERS."""
     solution = None if report is None else report.solution
     status = report.status if report is not None and report.status in STATUSES else ''
     values = (

@@ -19,9 +19,9 @@ from rclpy.task import Future
 
 from ik_node.control.controller.arm_state import NO_MODEL
 from ik_node.control.robot.robot_models import Models
-from ik_node.ros.compat import installed
 from ik_node.ros.conversions import seconds
 from ik_node.ros.goals.frames import Frames
+from ik_node.ros.interfaces import COMPUTE_FK, COMPUTE_IK, SOLVE_IK, Service
 from ik_node.ros.moveit.answers import Code, Query, RejectedError, forward, inverse
 from ik_node.ros.tools.tool_interface import ToolInterface
 
@@ -46,21 +46,20 @@ class MoveItServices:
         self._worker = ThreadPoolExecutor(1, thread_name_prefix='kinematics')
         self._waiting = 0
         node.context.on_shutdown(self.close)
-        ik, fk = (installed('moveit_msgs.srv', name) for name in ('GetPositionIK', 'GetPositionFK'))
-        if ik is None or fk is None:
+        if COMPUTE_IK.type is None:
             node.get_logger().debug(
                 'compute_ik and compute_fk are not available: moveit_msgs is not installed; the topics '
                 '~/project_pose and ~/fk_joint_states serve the same queries'
             )
             return
         group = ReentrantCallbackGroup()  # requests may arrive while one is processed
-        services: tuple[tuple[Any, str, RequestHandler], ...] = (
-            (ik, '~/compute_ik', partial(self._inverse, True)),
-            (ik, 'solve_ik', partial(self._inverse, False)),
-            (fk, '~/compute_fk', self._forward),
-        )
-        for kind, name, answer in services:
-            node.create_service(kind, name, self._served(answer), callback_group=group)
+        services: dict[Service, RequestHandler] = {
+            COMPUTE_IK: partial(self._inverse, True),
+            SOLVE_IK: partial(self._inverse, False),
+            COMPUTE_FK: self._forward,
+        }
+        for service, answer in services.items():
+            service.provide(node, self._served(answer), group=group)
 
     def close(self) -> None:
         """End the thread; queued requests get no response."""

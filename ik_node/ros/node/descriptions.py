@@ -15,7 +15,7 @@ from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.settings.robot import RobotSettings
 from ik_node.errors import InputError
 from ik_node.model.urdf.description import load_description, read_from
-from ik_node.ros.qos import LATCHED
+from ik_node.ros.interfaces import DESCRIPTION, OWN_DESCRIPTION
 
 
 class Descriptions:
@@ -33,9 +33,7 @@ class Descriptions:
         if text and path:
             raise InputError('parameters robot_description and urdf_file are both set; set only one of them')
         if not text and not path:
-            self._subscription = self._node.create_subscription(
-                String, 'robot_description', self._hear, LATCHED
-            )
+            self._subscription = DESCRIPTION.subscription(self._node, self._hear)
             return
         text = text or load_description(path)
         with read_from(path):
@@ -46,7 +44,7 @@ class Descriptions:
         self._receive(text)
         if settings.publish_description:
             if self._publisher is None:
-                self._publisher = self._node.create_publisher(String, 'robot_description', LATCHED)
+                self._publisher = OWN_DESCRIPTION.publisher(self._node)
             self._publisher.publish(String(data=text))
 
     @staticmethod

@@ -14,9 +14,9 @@ from ik_node.control.state.report import Level
 from ik_node.control.state.states import State
 from ik_node.ros.goals.node_time import NO_CLOCK
 from ik_node.ros.goals.reports import diagnostic
+from ik_node.ros.interfaces import DIAGNOSTICS
 from ik_node.ros.node.garbage import Garbage
 from ik_node.ros.node.robot_switch import RobotSwitch
-from ik_node.ros.qos import STREAM
 from ik_node.ros.tools.tool_interface import NodeContext, ToolInterface
 
 PATIENCE = 2.0  # [s] without a description or a clock after which it is logged
@@ -39,7 +39,7 @@ class Diagnostics:
         self._announced: dict[str, str] = {}  # by tool, the last condition other than OK
         self._remind_at: dict[str, float] = {}  # when it is logged again (time.monotonic)
         self._kernels = kernels.KernelState(kernels.Stage.PLAIN)
-        self._diagnostics = shared.node.create_publisher(DiagnosticArray, '/diagnostics', STREAM)
+        self._diagnostics = DIAGNOSTICS.publisher(shared.node)
 
     def publish(self, period: float) -> None:
         """Publish the condition of every tool; period [s]: of the setpoints."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -27,6 +28,7 @@ from ik_node.errors import IkError, InputError
 from ik_node.ros.conversions import measured_values
 from ik_node.ros.goals.frames import Frames
 from ik_node.ros.goals.node_time import NodeTime
+from ik_node.ros.interfaces import MEASURED_STATES
 from ik_node.ros.moveit.services import MoveItServices
 from ik_node.ros.node.at_rest import AtRest
 from ik_node.ros.node.descriptions import Descriptions
@@ -42,7 +44,6 @@ from ik_node.ros.outputs import DISPLAY_ONLY, make_outputs, output_names
 from ik_node.ros.outputs.clocks import Clocks
 from ik_node.ros.outputs.context import OutputContext
 from ik_node.ros.outputs.joint_states import JointStates
-from ik_node.ros.qos import MEASURED
 from ik_node.ros.run import run
 from ik_node.ros.settings_declaration import declare_robot, on_change
 from ik_node.ros.tools.services_of_all import offer_for_all
@@ -96,11 +97,13 @@ class IkNode(ManagedNode):
         )
         self._diagnostics = Diagnostics(shared, self._tools, self._switch, garbage)
         self._moveit = MoveItServices(self, self._tools, lambda: self._switch.models, shared.frames)
-        measured_topic = 'measured_joint_states' if DISPLAY_ONLY in self._output_names else 'joint_states'
-        self._watch = MeasuredWatch(self, measured_topic, always=self._output_names != (DISPLAY_ONLY,))
+        measured = MEASURED_STATES
+        if DISPLAY_ONLY not in self._output_names:
+            measured = replace(measured, name='joint_states')
+        self._watch = MeasuredWatch(self, measured.name, always=self._output_names != (DISPLAY_ONLY,))
         self._look_for_measurements()
         self._descriptions = Descriptions(self, self._inbox.put_description)
-        self.create_subscription(JointState, measured_topic, self._on_measured, MEASURED)
+        measured.subscription(self, self._on_measured)
         if self._settings.own:
             offer_for_all(self, self._tools)
         self.create_timer(1.0, self._diagnose, clock=self._steady)

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from rclpy.publisher import Publisher
+
 from ik_node.ros.goals.node_time import NodeTime
+from ik_node.ros.interfaces import PublishedTopic
 from ik_node.ros.outputs.clocks import Clocks
 
 
@@ -29,3 +32,7 @@ class OutputContext:
     def named(self, name: str, of_controller: str = '') -> str:
         """Return the name of a topic or an action, with the name of the controller if known."""
         return f'{self.controller}/{of_controller or name}' if self.controller else f'{self.prefix}{name}'
+
+    def publisher(self, topic: PublishedTopic, of_controller: str = '') -> Publisher:
+        """Return a publisher of a topic, with the name of the controller if known."""
+        return replace(topic, name=self.named(topic.name, of_controller)).publisher(self.node)

@@ -7,13 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 from rclpy.node import Node
-from sensor_msgs.msg import JointState
 
 from ik_node.control.outputs.outputs import Output
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.ros.conversions import joint_state
 from ik_node.ros.goals.node_time import NodeTime
-from ik_node.ros.qos import STREAM
+from ik_node.ros.interfaces import JOINT_STATES
 
 
 class JointStates(Output):
@@ -22,7 +21,7 @@ class JointStates(Output):
     def __init__(self, node: Node, time: NodeTime, hold_back: Callable[[], bool]) -> None:
         """hold_back(): whether a setpoint must not be published, because a driver may just have started."""
         self._time, self._hold_back = time, hold_back
-        self._publisher = node.create_publisher(JointState, 'joint_states', STREAM)
+        self._publisher = JOINT_STATES.publisher(node)
         self._setpoints: list[Setpoint] = []
 
     def take(self, setpoint: Setpoint) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from trajectory_msgs.msg import JointTrajectory
 
+from ik_node.ros.interfaces import JOINT_TRAJECTORY
 from ik_node.ros.outputs.context import OutputContext
 from ik_node.ros.outputs.trajectory_output import TrajectoryOutput
-from ik_node.ros.qos import STREAM
 
 
 class JointTrajectoryTopic(TrajectoryOutput):
@@ -15,8 +15,7 @@ class JointTrajectoryTopic(TrajectoryOutput):
 
     def __init__(self, context: OutputContext) -> None:
         super().__init__(context)
-        topic = context.named('joint_trajectory')
-        self._publisher = context.node.create_publisher(JointTrajectory, topic, STREAM)
+        self._publisher = context.publisher(JOINT_TRAJECTORY)
 
     def send(self, message: JointTrajectory, braking: bool) -> None:  # noqa: ARG002
         """Publish a trajectory."""

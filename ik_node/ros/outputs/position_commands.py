@@ -7,8 +7,8 @@ from std_msgs.msg import Float64MultiArray
 
 from ik_node.control.outputs.outputs import Output
 from ik_node.control.outputs.setpoint import Setpoint
+from ik_node.ros.interfaces import POSITION_COMMANDS
 from ik_node.ros.outputs.context import OutputContext
-from ik_node.ros.qos import STREAM
 
 
 class PositionCommands(Output):
@@ -17,8 +17,7 @@ class PositionCommands(Output):
     only_listed = True
 
     def __init__(self, context: OutputContext) -> None:
-        topic = context.named('position_commands', of_controller='commands')
-        self._publisher = context.node.create_publisher(Float64MultiArray, topic, STREAM)
+        self._publisher = context.publisher(POSITION_COMMANDS, of_controller='commands')
 
     def take(self, setpoint: Setpoint) -> None:
         """Publish a setpoint."""

@@ -21,10 +21,18 @@ from std_srvs.srv import SetBool, Trigger
 
 from ik_node.errors import IkError, InputError, join_names
 from ik_node.ros.conversions import NS_PER_S, values_by_name
-from ik_node.ros.qos import NEWEST, STREAM
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.servos.calibrating import Calibrating, read_pose
 from ik_node.ros.servos.diagnostics import NOT_MEASURED, Diagnostics
+from ik_node.ros.servos.interfaces import (
+    CLEAR,
+    DIAGNOSTICS,
+    HOLD,
+    JOINT_COMMANDS,
+    JOINT_STATES,
+    SET_ZERO,
+    TORQUE,
+)
 from ik_node.ros.servos.settings import ServoSettings
 from ik_node.ros.settings_declaration import declare, on_change
 from ik_node.servos.arm.activation import PlaceError
@@ -57,8 +65,8 @@ class ServosNode(ClosableNode):
         beside = ReentrantCallbackGroup()  # while one waits, the others are called
         self._done = self.create_guard_condition(lambda: None, beside)  # wakes the executor
         self._seen = Diagnostics(self.get_fully_qualified_name(), profile.names)
-        self._states = self.create_publisher(JointState, 'joint_states', STREAM)
-        self._diagnostics = self.create_publisher(DiagnosticArray, '/diagnostics', STREAM)
+        self._states = JOINT_STATES.publisher(self)
+        self._diagnostics = DIAGNOSTICS.publisher(self)
         self._arm = ServoArm(
             opener(port, profile),
             profile,
@@ -66,14 +74,11 @@ class ServosNode(ClosableNode):
             ArmOptions(settings.rate, settings.command_timeout, settings.torque_limit),
             self._publish,
         )
-        self.create_subscription(JointState, 'joint_commands', self._on_command, NEWEST)
-        for kind, service, callback in (
-            (SetBool, 'torque', self._torque),
-            (Trigger, 'hold', self._hold),
-            (Trigger, 'clear', self._clear),
-            (Trigger, 'set_zero', self._zero),
-        ):
-            self.create_service(kind, f'~/{service}', callback, callback_group=beside)
+        JOINT_COMMANDS.subscription(self, self._on_command)
+        TORQUE.provide(self, self._torque, group=beside)
+        HOLD.provide(self, self._hold, group=beside)
+        CLEAR.provide(self, self._clear, group=beside)
+        SET_ZERO.provide(self, self._zero, group=beside)
         self.create_timer(1.0, self._diagnose)
         on_change(
             self, lambda: self._settings, lambda new: read_pose(new.known_pose, profile.names), self._apply

@@ -16,9 +16,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import PoseStamped, TwistStamped
+from geometry_msgs.msg import TwistStamped
 from rclpy.node import Node
-from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Int8
 from std_srvs.srv import SetBool
 
@@ -29,11 +28,18 @@ from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.snapshot import Snapshot
 from ik_node.control.teleop.teleop_controller import TeleopController
 from ik_node.errors import InputError, join_names
-from ik_node.ros.compat import installed
 from ik_node.ros.conversions import check_stamp, pose_matrix
 from ik_node.ros.goals.frames import Frames
 from ik_node.ros.goals.node_time import NodeTime
-from ik_node.ros.qos import GOAL_QOS, LATCHED, NEWEST
+from ik_node.ros.interfaces import (
+    DELTA_JOINTS,
+    DELTA_TWIST,
+    ENABLE,
+    PAUSE_SERVO,
+    POSE_TARGET,
+    SERVO_STATUS,
+    SWITCH_COMMAND_TYPE,
+)
 
 JOINT_JOG, TWIST, POSE = 'joint_jog', 'twist', 'pose'  # in the order of moveit_msgs/srv/ServoCommandType
 COMMANDS = (JOINT_JOG, TWIST, POSE)
@@ -62,21 +68,13 @@ class TeleopInterface:
         self._kind = ''  # the only kind that is accepted; empty: every kind
         self._teleop = TeleopController(controller)
         self._code = NO_WARNING
-        jog = installed('control_msgs.msg', 'JointJog') or JointState
-        for kind, message, topic in (
-            (TWIST, TwistStamped, 'delta_twist_cmds'),
-            (JOINT_JOG, jog, 'delta_joint_cmds'),
-            (POSE, PoseStamped, 'pose_target_cmds'),
-        ):
-            node.create_subscription(message, f'~/{prefix}{topic}', partial(self._store, kind), NEWEST)
-        # Reliable, with a queue deep enough that a true does not displace an earlier false.
-        node.create_subscription(Bool, f'~/{prefix}enable', self._enable, GOAL_QOS)
-        node.create_service(SetBool, f'~/{prefix}pause_servo', self._pause)
-        switch = installed('moveit_msgs.srv', 'ServoCommandType')
-        if switch is not None:
-            node.create_service(switch, f'~/{prefix}switch_command_type', self._switch)
-        self._status_type = installed('moveit_msgs.msg', 'ServoStatus')
-        self._status = node.create_publisher(self._status_type or Int8, f'~/{prefix}servo_status', LATCHED)
+        for kind, topic in ((TWIST, DELTA_TWIST), (JOINT_JOG, DELTA_JOINTS), (POSE, POSE_TARGET)):
+            topic.subscription(node, partial(self._store, kind), prefix)
+        ENABLE.subscription(node, self._enable, prefix)
+        PAUSE_SERVO.provide(node, self._pause, prefix)
+        if SWITCH_COMMAND_TYPE.type is not None:
+            SWITCH_COMMAND_TYPE.provide(node, self._switch, prefix)
+        self._status = SERVO_STATUS.publisher(node, prefix)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -206,10 +204,10 @@ class TeleopInterface:
         if code == self._code:
             return
         self._code = code
-        if self._status_type is None:
+        if SERVO_STATUS.type is Int8:
             self._status.publish(Int8(data=code))
         else:
-            self._status.publish(self._status_type(code=code, message=message))
+            self._status.publish(SERVO_STATUS.type(code=code, message=message))
 
 
 def _twist(message: TwistStamped, settings: ArmSettings) -> tuple[Array, Array]:

@@ -6,26 +6,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rclpy.node import Node
-from std_srvs.srv import Trigger
 
 from ik_node.control.state.states import READY
+from ik_node.ros.interfaces import HOME, RESUME, STOP, Service
 from ik_node.ros.tools.tool_interface import ServiceResult, ToolInterface, answered
 
 
 def offer_for_all(node: Node, tools: Sequence[ToolInterface]) -> None:
     """Provide ~/home, ~/stop and ~/resume for all tools; responses contain the result of each."""
 
-    def offer(service: str, act: Callable[[ToolInterface], ServiceResult], leaders_only: bool) -> None:
+    def offer(service: Service, act: Callable[[ToolInterface], ServiceResult], leaders_only: bool) -> None:
         def of_all() -> ServiceResult:
             answers = {tool.tool: act(tool) for tool in tools if tool.leads or not leaders_only}
             said = '; '.join(f'{tool}: {message}' for tool, (_, message) in answers.items())
             return all(success for success, _ in answers.values()), said
 
-        node.create_service(Trigger, service, answered(of_all))
+        service.provide(node, answered(of_all))
 
-    offer('~/home', ToolInterface.home, leaders_only=False)
-    offer('~/stop', ToolInterface.stop, leaders_only=True)
-    offer('~/resume', resumed, leaders_only=True)
+    offer(HOME, ToolInterface.home, leaders_only=False)
+    offer(STOP, ToolInterface.stop, leaders_only=True)
+    offer(RESUME, resumed, leaders_only=True)
 
 
 def resumed(tool: ToolInterface) -> ServiceResult:

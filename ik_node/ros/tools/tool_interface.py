@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticStatus
-from std_msgs.msg import Float64MultiArray
-from std_srvs.srv import SetBool, Trigger
-from visualization_msgs.msg import MarkerArray
+from std_srvs.srv import SetBool
 
 from ik_node.control.controller.controller import ArmController
 from ik_node.control.controller.inbox import Inbox
@@ -26,12 +23,12 @@ from ik_node.control.state.snapshot import Snapshot
 from ik_node.control.state.states import ON_ITS_WAY, READY
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
+from ik_node.ros import interfaces
 from ik_node.ros.goals.frames import Frames
 from ik_node.ros.goals.goal_requests import GOALS, SHARED, GoalContext, GoalRequest
 from ik_node.ros.goals.node_time import NodeTime
 from ik_node.ros.goals.projection import Projection
 from ik_node.ros.goals.reports import goal_state, status_message
-from ik_node.ros.qos import GOAL_QOS, LATCHED, STREAM
 from ik_node.ros.rviz.goal_markers import GoalMarkers
 from ik_node.ros.teleop.teleop_interface import TeleopInterface
 from ik_node.ros.tools.diagnostic_values import arm_values
@@ -86,20 +83,19 @@ class ToolInterface:
         self._stopped = False  # a stop was requested, and no resume since
         self._pace = ReportPace(self._publish)
         self._members = [self]  # the tools that this controller moves
-        self._status = node.create_publisher(DiagnosticStatus, f'~/{prefix}status', LATCHED)
-        self._goal_state = node.create_publisher(Float64MultiArray, f'~/{prefix}goal_state', STREAM)
-        self.markers = GoalMarkers(node.create_publisher(MarkerArray, f'~/{prefix}markers', LATCHED))
+        self._status = interfaces.STATUS.publisher(node, prefix)
+        self._goal_state = interfaces.GOAL_STATE.publisher(node, prefix)
+        self.markers = GoalMarkers(interfaces.MARKERS.publisher(node, prefix))
         self.leader = self
         self.own = ArmController(self._hear, outputs(self), shared.robot)
-        for topic, (message, kind) in GOALS.items():
-            name = prefix + topic
-            node.create_subscription(message, name, partial(self._store, name, kind), GOAL_QOS)
+        for topic, kind in GOALS.items():
+            topic.subscription(node, partial(self._store, topic.named(prefix), kind), prefix)
         Projection(node, prefix, self.goals, shared.queries)
         self._teleop = TeleopInterface(node, prefix, self.own, frames, shared.time, settings)
-        node.create_service(Trigger, f'~/{prefix}home', answered(self.home))
-        node.create_service(Trigger, f'~/{prefix}stop', answered(self.stop))
-        node.create_service(Trigger, f'~/{prefix}resume', answered(self.resume))
-        node.create_service(SetBool, f'~/{prefix}hand_guide', self._hand_guide)
+        interfaces.HOME.provide(node, answered(self.home), prefix)
+        interfaces.STOP.provide(node, answered(self.stop), prefix)
+        interfaces.RESUME.provide(node, answered(self.resume), prefix)
+        interfaces.HAND_GUIDE.provide(node, self._hand_guide, prefix)
 
     def close(self) -> None:
         """End what moves the arm."""

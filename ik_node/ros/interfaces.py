@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Topics and services: name, type, quality of service and meaning. Those of ik_node are below.
+
+The reference of the documentation is generated from these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from rclpy.callback_groups import CallbackGroup
+from rclpy.node import Node
+from rclpy.publisher import Publisher
+from rclpy.qos import QoSProfile
+from rclpy.subscription import Subscription
+
+from ik_node.ros.compat import installed
+from ik_node.ros.qos import GOAL_QOS, LATCHED, MEASURED, NEWEST, STREAM
+
+
+@dataclass(frozen=True, eq=False)
+class Interface:
+    """A topic or service of a node. types: such as 'std_msgs/String'; of several, the first installed one."""
+
+    name: str
+    types: str
+    text: str
+    module: ClassVar[str]  # of a ROS package, in which the types are
+
+    @cached_property
+    def type(self) -> Any:
+        """The first type that is installed, or None."""
+        names = (name.split('/') for name in self.types.split(' or '))
+        found = (installed(f'{package}.{self.module}', name) for package, name in names)
+        return next(filter(None, found), None)
+
+    def named(self, prefix: str) -> str:
+        """Return the name for a tool with this prefix."""
+        private = self.name.startswith('~/')
+        return f'~/{prefix}{self.name[2:]}' if private else prefix + self.name
+
+
+@dataclass(frozen=True, eq=False)
+class Topic(Interface):
+    """A topic."""
+
+    qos: QoSProfile
+    module: ClassVar[str] = 'msg'
+
+
+class PublishedTopic(Topic):
+    """A topic that a node publishes."""
+
+    def publisher(self, node: Node, prefix: str = '') -> Publisher:
+        """Return a publisher of a node."""
+        return node.create_publisher(self.type, self.named(prefix), self.qos)
+
+
+class SubscribedTopic(Topic):
+    """A topic that a node subscribes to."""
+
+    def subscription(self, node: Node, callback: Callable[[Any], None], prefix: str = '') -> Subscription:
+        """Return a subscription of a node."""
+        return node.create_subscription(self.type, self.named(prefix), callback, self.qos)
+
+
+class Service(Interface):
+    """A service that a node provides."""
+
+    module: ClassVar[str] = 'srv'
+
+    def provide(
+        self,
+        node: Node,
+        callback: Callable[[Any, Any], Any],
+        prefix: str = '',
+        group: CallbackGroup | None = None,
+    ) -> None:
+        """Have a node provide it."""
+        node.create_service(self.type, self.named(prefix), callback, callback_group=group)
+
+
+DESCRIPTION = SubscribedTopic(
+    'robot_description',
+    'std_msgs/String',
+    'the robot description, unless a parameter provides it; another one is rejected while joints are '
+    'measured or commands go to a controller or driver, unless the node is inactive',
+    LATCHED,
+)
+GOAL_POSE = SubscribedTopic(
+    'goal_pose',
+    'geometry_msgs/PoseStamped',
+    'goal for the tip frame, roll about the tool axis free; the newest goal replaces older ones',
+    GOAL_QOS,
+)
+GOAL_POINT = SubscribedTopic(
+    'goal_point', 'geometry_msgs/PointStamped', 'goal for the tool point, direction free', GOAL_QOS
+)
+GOAL_PATH = SubscribedTopic(
+    'goal_path',
+    'geometry_msgs/PoseArray',
+    'poses that the tip frame visits along straight lines, starting from rest',
+    GOAL_QOS,
+)
+GOAL_JOINTS = SubscribedTopic(
+    'goal_joints',
+    'sensor_msgs/JointState',
+    'goal for joint positions; an identical message within 1.5 s is ignored, so sliders that republish their '
+    'values do not override other goals',
+    GOAL_QOS,
+)
+MEASURED_STATES = SubscribedTopic(
+    'measured_joint_states',
+    'sensor_msgs/JointState',
+    'measured joint positions, from one or several publishers; with any `output` that does not include '
+    '`joint_states`, ik_node subscribes to `joint_states` instead',
+    MEASURED,
+)
+PROJECT_POSE = SubscribedTopic(
+    '~/project_pose',
+    'geometry_msgs/PoseStamped',
+    'query: nearest reachable pose, and joints, for this pose of the tip frame; the arm does not move',
+    STREAM,
+)
+FK_JOINT_STATES = SubscribedTopic(
+    '~/fk_joint_states',
+    'sensor_msgs/JointState',
+    'query: pose of the tip at these joints; joints that are not named keep their current position',
+    STREAM,
+)
+DELTA_TWIST = SubscribedTopic(
+    '~/delta_twist_cmds', 'geometry_msgs/TwistStamped', 'velocity of the tool', NEWEST
+)
+DELTA_JOINTS = SubscribedTopic(
+    '~/delta_joint_cmds', 'control_msgs/JointJog or sensor_msgs/JointState', 'velocities of joints', NEWEST
+)
+POSE_TARGET = SubscribedTopic(
+    '~/pose_target_cmds',
+    'geometry_msgs/PoseStamped',
+    'pose of the operator; ignored while the clutch is open',
+    NEWEST,
+)
+ENABLE = SubscribedTopic(
+    '~/enable',
+    'std_msgs/Bool',
+    'clutch of teleoperation: true, repeated, keeps it closed',
+    GOAL_QOS,  # deep enough that a true does not displace an earlier false
+)
+
+JOINT_STATES = PublishedTopic(
+    'joint_states',
+    'sensor_msgs/JointState',
+    'position and velocity at `publish_rate`: every movable joint, or, with measurements, the joints of the '
+    'arm and those that a goal has named',
+    STREAM,
+)
+JOINT_TRAJECTORY = PublishedTopic(
+    'joint_trajectory',
+    'trajectory_msgs/JointTrajectory',
+    'with that `output`: whole motions for a joint_trajectory_controller',
+    STREAM,
+)
+POSITION_COMMANDS = PublishedTopic(
+    'position_commands',
+    'std_msgs/Float64MultiArray',
+    'with that `output`: positions of `controller_joints` at `publish_rate`, for a '
+    'forward_position_controller',
+    STREAM,
+)
+OWN_DESCRIPTION = PublishedTopic(
+    'robot_description',
+    'std_msgs/String',
+    'if parameters gave it and `publish_description` is true',
+    LATCHED,
+)
+STATUS = PublishedTopic(
+    '~/status',
+    'diagnostic_msgs/DiagnosticStatus',
+    'OK, WARN or ERROR and one sentence, for every goal when it has been solved or rejected and when the arm '
+    'arrives, and when the arm waits, is ready, stops, faults or is guided by hand; at 10 Hz for a stream of '
+    'solved goals',
+    LATCHED,
+)
+GOAL_STATE = PublishedTopic(
+    '~/goal_state', 'std_msgs/Float64MultiArray', 'the same as numbers; at 10 Hz while the arm moves', STREAM
+)
+MARKERS = PublishedTopic(
+    '~/markers',
+    'visualization_msgs/MarkerArray',
+    'goal and present tool axis, the line between them, the status as text and the trail of the tool; '
+    'coloured by status',
+    LATCHED,
+)
+DIAGNOSTICS = PublishedTopic('/diagnostics', 'diagnostic_msgs/DiagnosticArray', 'once per second', STREAM)
+SERVO_STATUS = PublishedTopic(
+    '~/servo_status',
+    'moveit_msgs/ServoStatus or std_msgs/Int8',
+    '-1 command ignored, 0 no warning, 6 at a limit or at the edge of the workspace',
+    LATCHED,
+)
+PROJECTED_POSE = PublishedTopic(
+    '~/projected_pose',
+    'geometry_msgs/PoseStamped',
+    'response: pose of the tip frame in the base link at the closest configuration; stamp of the query',
+    STREAM,
+)
+PROJECTION = PublishedTopic(
+    '~/projection',
+    'diagnostic_msgs/DiagnosticStatus',
+    'the same response: `status`, `position_error`, `direction_error`, `reason`, `goal_stamp`, `frame`, and '
+    '`joint <name>` for every joint',
+    STREAM,
+)
+FK_POSE = PublishedTopic(
+    '~/fk_pose',
+    'geometry_msgs/PoseStamped',
+    'response: pose of the tip frame in the base link; stamp of the query',
+    STREAM,
+)
+
+PAUSE_SERVO = Service(
+    '~/pause_servo', 'std_srvs/SetBool', 'ignore teleoperation commands, or accept them again'
+)
+SWITCH_COMMAND_TYPE = Service(
+    '~/switch_command_type',
+    'moveit_msgs/ServoCommandType',
+    'accept only twists, joint velocities or poses; where moveit_msgs is installed',
+)
+HOME = Service('~/home', 'std_srvs/Trigger', 'move to the joint positions of `home`')
+STOP = Service('~/stop', 'std_srvs/Trigger', 'brake and hold; goals are rejected until `~/resume`')
+RESUME = Service(
+    '~/resume',
+    'std_srvs/Trigger',
+    'accept goals again after a stop or a fault; goals from before that are rejected',
+)
+HAND_GUIDE = Service('~/hand_guide', 'std_srvs/SetBool', 'begin or end hand guiding of a measured arm')
+COMPUTE_IK = Service(
+    '~/compute_ik',
+    'moveit_msgs/GetPositionIK',
+    'joint positions for a pose, without moving the arm; where moveit_msgs is installed',
+)
+SOLVE_IK = Service(
+    'solve_ik',
+    'moveit_msgs/GetPositionIK',
+    'the same for the SrvKinematicsPlugin of MoveIt: with `avoid_collisions`, where self-collision is not '
+    'checked, it responds too',
+)
+COMPUTE_FK = Service('~/compute_fk', 'moveit_msgs/GetPositionFK', 'poses of links at given joints')
