@@ -44,7 +44,7 @@ FLAGS = (
 PANEL, NOTICE = 340, 160  # pixels that the panel takes on the right, and viser's notices at the top
 SQUARE = 8  # pixels
 MANY = 100  # squares, of some 3,500: an arm that moves changes more, nothing else does
-TRAIL = 10  # of 255: how much its fading beads change a square from one picture to the next
+FINER = 10  # of 255: how much a square of a scene at rest may change, where viser draws it finer
 TIMEOUT = 240.0  # seconds for things that take one or two on an idle machine; swiftshader draws slowly
 # Of all elements at once: chromedriver needs a tenth of a second for each that it is asked about.
 DISPLAYED = """
@@ -126,13 +126,13 @@ def changed(before: np.ndarray, after: np.ndarray) -> int:
 
 
 def settled(browser: Any) -> np.ndarray:
-    """Wait until two pictures in a row are equal but for the fading trail; return the last."""
+    """Wait until two pictures in a row are about equal; return the last."""
     last = [picture(browser)]
 
     def same() -> bool:
         time.sleep(0.5)
         last.append(picture(browser))
-        return np.abs(last[-2] - last[-1]).max() <= TRAIL
+        return np.abs(last[-2] - last[-1]).max() <= FINER
 
     wait(same, 'a picture that stands still')
     return last[-1]

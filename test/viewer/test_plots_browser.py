@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from viewer_harness import SEED_ARM, SEED_JOINTS, viewer
 
 __all__ = ['browser']
 MOST_EMPTY = 200  # pixels of a chart without lines: axes and their labels
-FADED = 15.0  # [s] after which the trail of a motion is gone: it has beads of ten seconds
 INK = """
 return [...document.querySelectorAll('.uplot canvas')].filter((one) => one.width).map((canvas) => {
   const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
@@ -54,13 +52,11 @@ def test_charts_are_drawn_and_looking_back_moves_a_ghost_only(browser: Any) -> N
         thread.start()
         wait(lambda: 'joint5' in source(browser), 'the arm')
         thread.join()
-        rested = time.monotonic()
         click(browser, 'Plots')
         tick(browser, 'Show plots')
         wait(lambda: sum(ink > MOST_EMPTY for ink in browser.execute_script(INK)) >= 2, 'lines of joints')
         assert 'Following error' not in words(browser), 'nothing is measured'
 
-        time.sleep(max(rested + FADED - time.monotonic(), 0.0))
         before = settled(browser)
         tick(browser, 'Look back')
         wait(lambda: displayed(browser, "//*[normalize-space(text())='Time [s]']"), 'the slider')

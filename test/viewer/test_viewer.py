@@ -118,6 +118,9 @@ def test_the_tool_leaves_a_trail() -> None:
         assert isinstance(beads, viser.BatchedMeshHandle)
         assert np.allclose(beads.batched_positions[:4, 0], (0.3, 0.2, 0.1, 0.0))
         assert not beads.batched_positions[4:].any()
+        before = beads.batched_positions.copy()
+        trail.extend(np.array([0.3 + 1e-9, 0.0, 0.0]))
+        assert np.array_equal(beads.batched_positions, before), 'a tool at rest adds none'
     finally:
         stop_server(server)
 

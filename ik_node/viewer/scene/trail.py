@@ -10,13 +10,14 @@ import viser
 from ik_node.checks import Array
 from ik_node.viewer.panel.html import Colour
 
-BEADS = 100  # ten seconds, at one extend() every 0.1 s
+BEADS = 100  # ten seconds of motion, at one extend() every 0.1 s
+STILL = 1e-4  # [m] from the newest bead: each change has the whole page drawn again
 
 
 class Trail:
     """BEADS beads from the newest point back, smaller and smaller; at first all lie at one point (3,).
 
-    name: of the scene node.
+    name: of the scene node. A tool at rest adds no bead.
     """
 
     def __init__(
@@ -38,8 +39,7 @@ class Trail:
         )
 
     def extend(self, point: Array) -> None:
-        """Add a point (3,) in the root link's frame."""
-        before = self._points
-        self._points = np.vstack([point, before[:-1]])
-        if not np.array_equal(self._points, before):
+        """Add a point (3,) in the root link's frame if the tool has moved."""
+        if np.linalg.norm(point - self._points[0]) > STILL:
+            self._points = np.vstack([point, self._points[:-1]])
             self._beads.batched_positions = self._points.astype(np.float32)
