@@ -17,8 +17,9 @@ from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.elimination.elimination import MOST_SOLUTIONS, Elimination
 from ik_node.solver.goal import Goal, Solution, Solutions, Status
 from ik_node.solver.limit_distances import held_idle
-from ik_node.solver.redundancy.self_motions import SelfMotions
+from ik_node.solver.redundancy.self_motions import SelfMotions, is_redundant
 from ik_node.solver.restarts import RandomRestarts
+from ik_node.solver.unreachable import UnreachableGoals
 
 MISSED_SHARE = 1e-3  # restarts continue until the estimated share of missed solutions is below this
 DESCENTS_PER_ESTIMATE = 256
@@ -35,11 +36,6 @@ DESCENTS_OF_CHECK = 32  # of an elimination that finds nothing or is rough
 MOST_DESCENTS = 300_000  # even for the hardest goal
 
 
-def is_redundant(arm: Arm, goal: Goal, locked: int = 0) -> bool:
-    """Whether the solutions of goal form self-motions while the locked joints stay."""
-    return arm.n - locked > (arm.position_dof if math.isnan(goal.packed[DIRECTION]) else arm.effective_dof)
-
-
 class AllSolutions:
     """Finds the configurations that meet a goal within the limits, whole turns included."""
 
@@ -50,9 +46,10 @@ class AllSolutions:
         elimination: Elimination | None,
         self_motions: SelfMotions | None,
         search: RandomRestarts,
+        unreachable: UnreachableGoals,
     ) -> None:
         self._arm, self._form, self._elimination, self._self_motions = arm, form, elimination, self_motions
-        self._search, self._options = search, search.options
+        self._search, self._options, self._unreachable = search, search.options, unreachable
         self._idle = int(arm.idle.sum())
         turning = (arm.turning_period > 0.0) & np.isfinite(arm.upper - arm.lower)
         spans = np.where(turning, arm.upper - arm.lower, 0.0) / np.where(turning, arm.period, 1.0)
@@ -66,18 +63,21 @@ class AllSolutions:
         self-motion the configuration nearest to seed (n,) is returned.
         """
         began = time.perf_counter()
-        arm, form, elimination, packed = self._arm, self._form, self._elimination, goal.packed
+        arm, elimination, packed = self._arm, self._elimination, goal.packed
+        form = None if math.isnan(packed[DIRECTION]) else self._form
         found, start = np.empty((MOST_SOLUTIONS, arm.n)), np.empty(arm.n)
         kernels.start_within(arm.limits, seed, start)
         limits = held_idle(arm, start) if self._idle else arm.limits  # all their positions are one solution
         count, regular = 0, True
-        if form is not None and not math.isnan(packed[DIRECTION]):
+        if form is not None:
             count, regular = kernels.formula_solutions(
                 arm.joints, arm.tool, limits, arm.period, form.constants, packed, self._options, start, found
             )
-            if form.exact and regular:
-                lost = not count and self._is_met(goal, start, found[0], began + time_budget)
-                return self._listed(packed, start, seed, found, count + lost, not lost)
+        if not count and self._unreachable.by_reach(goal) is not None:
+            return self._listed(packed, start, seed, found, 0, True)
+        if form is not None and form.exact and regular:
+            lost = not count and self._is_met(goal, start, found[0], began + time_budget)
+            return self._listed(packed, start, seed, found, count + lost, not lost)
         state = np.array([self._search.random_seed], dtype=np.uint64)
         if elimination is not None and elimination.forms(packed):
             count, proof = elimination.solutions(packed, start, found, limits)

@@ -16,12 +16,12 @@ from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.kernels.arrays.layout import DIRECTION, LATERAL, POSITION_TOLERANCE
 from ik_node.model.arm import Arm
-from ik_node.solver.all_solutions import is_redundant
 from ik_node.solver.ball_limits import ball_in_the_way
 from ik_node.solver.closed_form import NO_FORM, RESIDUAL_MARGIN, ROLL_TOLERANCE, ClosedForm, Family
 from ik_node.solver.closest import ClosestConfiguration, ClosestSearch
 from ik_node.solver.elimination.elimination import MOST_SOLUTIONS, Elimination
 from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
+from ik_node.solver.redundancy.self_motions import is_redundant
 from ik_node.solver.restarts import RandomRestarts, SearchResult
 from ik_node.solver.unreachable import NearMiss, UnreachableGoals, least_miss
 

@@ -160,8 +160,6 @@ class IkSolver:
             budget = positive('time_budget', time_budget, finite=False)
         if are_named(locked_joints):
             return self._parts.locked.solve_all(goal, near, locked_joints, self.evaluate, budget)
-        if self._parts.unreachable.by_reach(goal) is not None:
-            return Solutions((), complete=True)
         return self._parts.all_solutions.solutions(goal, near, budget)
 
     def prove(self, goal: Goal, seed: ArrayLike | None = None, time_budget: float = PROVING_BUDGET) -> Proof:

@@ -60,6 +60,8 @@ class SolverParts:
         self.unreachable = UnreachableGoals(arm, form, closest, search.options)
         self.formula = ByFormula(arm, form, search.options)
         self.pipeline = Pipeline(self.formula, self.elimination, search, closest, self.unreachable)
-        self.all_solutions = AllSolutions(arm, form, self.elimination, self.self_motions, search)
+        self.all_solutions = AllSolutions(
+            arm, form, self.elimination, self.self_motions, search, self.unreachable
+        )
         self.tracker = Tracker(arm, form, search.options)
         self.roll = SpareRoll(arm, search.met)

@@ -18,8 +18,9 @@ from scipy.optimize import least_squares
 
 from ik_node import Arm, Goal, InputError
 from ik_node.kernels.arrays.distance import DISTINCT
-from ik_node.solver.all_solutions import MISSED_SHARE, is_redundant, missed_share
+from ik_node.solver.all_solutions import MISSED_SHARE, missed_share
 from ik_node.solver.elimination.elimination import MOST_SOLUTIONS
+from ik_node.solver.redundancy.self_motions import is_redundant
 
 WITH_FORM = ['seed_arm', 'so101_like', 'xarm5_like', 'moveo_like', 'so101', 'wx250', 'hebi_a2085_05']
 WITHOUT = ['prismatic_arm', 'ball_joint_arm', 'magician_rail', 'scara_yguel', 'px100', 'moveo']

@@ -15,12 +15,18 @@ from ik_node.checks import Array
 from ik_node.kernels.arrays.layout import DIRECTION, LATERAL
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.elimination.elimination import MOST_SOLUTIONS
+from ik_node.solver.goal import Goal
 from ik_node.solver.redundancy.locked_joints import LockedJoints, ReducedArm
 
 SPACING = 0.1  # [rad] of the values of joint 1, at most
 SLIDES = 64  # values of a prismatic joint 1
 FEWEST = 16  # values
 DESCENTS = 64  # that search for self-motions between these values
+
+
+def is_redundant(arm: Arm, goal: Goal, locked: int = 0) -> bool:
+    """Whether the solutions of goal form self-motions while the locked joints stay."""
+    return arm.n - locked > (arm.position_dof if math.isnan(goal.packed[DIRECTION]) else arm.effective_dof)
 
 
 class SelfMotions:
