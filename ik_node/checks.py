@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of single arguments, numbers, vectors of three and poses, with uniform error messages."""
+"""Checks of single arguments, numbers and vectors of three, with uniform error messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ AXES: dict[str, tuple[float, float, float]] = {
     '-z': (0.0, 0.0, -1.0),
 }
 UNIT_TOLERANCE = 1e-3  # a direction may deviate from unit length by this much and is then normalised
-RIGID_TOLERANCE = 1e-3  # by which the columns of a rotation may miss unit length and right angles
 
 
 def positive(name: str, value: Any, *, finite: bool = True) -> float:
@@ -125,27 +124,6 @@ def unit_vector(name: str, value: ArrayLike) -> Array:
     Raises InputError for wrong shapes, non-finite numbers, zero, or another length.
     """
     return np.array(unit_floats(name, value))
-
-
-def rigid_transform(name: str, value: ArrayLike) -> Array:
-    """Check that value is a pose within RIGID_TOLERANCE and return it with an exact rotation, (4, 4).
-
-    Raises InputError for wrong shapes, numbers that are not finite or too large, and anything but a rotation
-    and a position.
-    """
-    try:
-        T = real_array(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f'{name} must be numbers of shape (4, 4), got {safe_repr(value)}') from None
-    if T.shape != (4, 4) or not (np.abs(T) <= LARGEST).all():
-        raise InputError(f'{name} must be finite, up to {LARGEST:g}, of shape (4, 4), got {T.tolist()}')
-    R = T[:3, :3]
-    is_rotation = np.abs(R.T @ R - np.eye(3)).max() <= RIGID_TOLERANCE and np.linalg.det(R) > 0.0
-    if not is_rotation or np.abs(T[3] - [0.0, 0.0, 0.0, 1.0]).max() > RIGID_TOLERANCE:
-        raise InputError(f'{name} must be a rotation and a position, got {T.tolist()}')
-    u, _, vt = np.linalg.svd(R)
-    T[:3, :3] = u @ vt
-    return T
 
 
 def read_axis(name: str, text: str) -> tuple[float, float, float]:

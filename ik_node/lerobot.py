@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ik_node import kernels
-from ik_node.checks import Array, are_names, positive, real_array, rigid_transform
+from ik_node.checks import Array, are_names, positive, real_array
 from ik_node.control.teleop.jog_kinematics import JogKinematics
-from ik_node.errors import InputError, join_names, quoted, safe_repr
+from ik_node.errors import LARGEST, InputError, join_names, quoted, safe_repr
 from ik_node.kernels.arrays.layout import LATERAL
 from ik_node.model.arm import Arm
 from ik_node.model.robot import Robot
@@ -29,6 +29,7 @@ from ik_node.solver.goal import Cause, Goal, Reason, Solution
 from ik_node.solver.solver import IkSolver
 
 POSITION_TOLERANCE, DIRECTION_TOLERANCE = 1e-4, 1e-2  # [m] and [rad] that count as met
+RIGID = 1e-3  # by which the columns of a rotation may miss unit length and right angles
 LOG = logging.getLogger('ik_node')
 
 
@@ -118,7 +119,7 @@ class RobotKinematics:
         numbers that are not finite.
         """
         values, q = self._joints(current_joint_pos)
-        goal = self._goal(rigid_transform('desired_ee_pose', desired_ee_pose), _counts(orientation_weight))
+        goal = self._goal(_rigid(desired_ee_pose), _counts(orientation_weight))
         jog = JogKinematics(self._solver, q)
         found = jog.ahead(goal, q, 1.0, self._step)
         # Where the tool is a little off the axis of its roll, turning that has moved it.
@@ -210,6 +211,25 @@ def _ending(robot: Robot, names: Sequence[str], calibration: ArmCalibration) -> 
         kind = 'revolute' if joint.type == 'continuous' else joint.type
         joints[name] = replace(joint, type=kind, lower=lower, upper=upper)
     return robot.with_joints(joints)
+
+
+def _rigid(pose: ArrayLike) -> Array:
+    """Return a pose (4, 4) as an array. Raises InputError unless it is finite and its rotation is one."""
+    try:
+        T = real_array(pose)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f'desired_ee_pose must be numbers of shape (4, 4), got {safe_repr(pose)}') from None
+    if T.shape != (4, 4) or not (np.abs(T) <= LARGEST).all():
+        raise InputError(
+            f'desired_ee_pose must be finite, up to {LARGEST:g}, of shape (4, 4), got {T.tolist()}'
+        )
+    R = T[:3, :3]
+    rotation = np.abs(R.T @ R - np.eye(3)).max() <= RIGID and np.linalg.det(R) > 0.0
+    if not rotation or np.abs(T[3] - [0.0, 0.0, 0.0, 1.0]).max() > RIGID:
+        raise InputError(f'desired_ee_pose must be a rotation and a position, got {T.tolist()}')
+    u, _, vt = np.linalg.svd(R)
+    T[:3, :3] = u @ vt
+    return T
 
 
 def _counts(weight: float) -> bool:

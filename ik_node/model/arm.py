@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ik_node import kernels
-from ik_node.checks import Array, real_array, rigid_transform, unit_vector, vector3, whole
+from ik_node.checks import Array, real_array, unit_vector, vector3, whole
 from ik_node.errors import ChainError, InputError, escaped, quoted, safe_repr, titled
 from ik_node.kernels.arrays import layout
 from ik_node.model.ball import nothing_left
@@ -205,14 +205,6 @@ class Arm:
         frames = self.frames(q)
         return frames[-3], frames[-2]
 
-    def tool_at(self, pose: ArrayLike) -> tuple[Array, Array]:
-        """Return tool point (3,) [m] and tool axis (3,) in the frame in which the tip has this pose (4, 4).
-
-        Raises InputError unless pose is a rotation and a position.
-        """
-        T = rigid_transform('pose', pose)
-        return T[:3, :3] @ self.tool_point + T[:3, 3], T[:3, :3] @ self.tool_axis
-
     def skeleton(self, q: ArrayLike) -> Array:
         """Return the positions (m + 1, 3) [m] of the chain's joints and the tool point in the base frame."""
         count = len(self.joints)
@@ -279,6 +271,11 @@ class Arm:
         """Return one sentence on what this arm can do with this tool."""
         said = f'{self.name}: {self.n} joints from {self.base_link} to {self.tip_link} with {self.freedom}'
         return '; '.join([said, *(ball.describe() for ball in self.balls)])
+
+
+def tool_at(arm: Arm, T: Array) -> tuple[Array, Array]:
+    """Return tool point (3,) [m] and tool axis (3,) in the frame in which the tip has pose T (4, 4)."""
+    return T[:3, :3] @ arm.tool_point + T[:3, 3], T[:3, :3] @ arm.tool_axis
 
 
 def joint_array(name: str, q: ArrayLike, joint_names: Sequence[str]) -> Array:

@@ -151,7 +151,6 @@ class Samples:
             'joint_pos_deg': np.zeros(N),
             'current_joint_pos': np.zeros(N),
             'desired_ee_pose': np.eye(4),
-            'pose': np.eye(4),
             'rng': np.random.default_rng(0),
             'count': 2,
             'name': 'q',

@@ -12,6 +12,7 @@ import pytest
 from cases import Case, shared_cases, shipped_cases
 
 from ik_node import Arm, InputError, UrdfError
+from ik_node.model.arm import tool_at
 
 CASES = [pytest.param(case, id=case.label) for case in [*shipped_cases(), *shared_cases()]]
 
@@ -72,7 +73,7 @@ def test_the_tool_at_the_pose_of_the_tip_is_that_of_fk(case: Case):
     arm = case.arm()
     q = arm.sample(np.random.default_rng(2), 1)[0]
     values = dict(zip(arm.joint_names, q.tolist(), strict=True))
-    for found, expected in zip(arm.tool_at(arm.link_in_base(arm.tip_link, values)), arm.fk(q), strict=True):
+    for found, expected in zip(tool_at(arm, arm.link_in_base(arm.tip_link, values)), arm.fk(q), strict=True):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 

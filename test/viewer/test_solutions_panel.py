@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -189,6 +191,24 @@ def test_the_gizmo_stays_at_the_goal_that_a_click_keeps(
     page.wait(lambda: shown_rows(page)[0] != before[0], 'other moves in the rows')
     assert len(shown_rows(page)) == len(listing.allowed)
     assert np.allclose(page.pose('/base/goal'), gizmo, atol=1e-6)
+
+
+@pytest.mark.parametrize('far', [2e9, 1e300, math.nan])
+def test_a_goal_where_none_may_be_does_not_end_the_viewer(
+    page: Page, running: tuple[Page, RobotSide], listing: Listing, far: float
+) -> None:
+    _, robot = running
+    T = page.pose('/base/goal')
+    beyond = T.copy()
+    beyond[0, 3] = far
+    for send in (page.drag, robot.want):
+        send(beyond)
+        time.sleep(1.0)  # longer than the viewer takes to ask for a list
+    robot.want(T)
+    page.choose(SHOW, False)
+    page.wait(lambda: not shown_rows(page), 'no list')
+    page.choose(SHOW, True)
+    page.wait(lambda: len(shown_rows(page)) == len(listing.allowed), 'the list of the goal after it')
 
 
 def test_a_goal_out_of_reach_says_how_far_before_the_mouse_is_released(page: Page) -> None:

@@ -16,7 +16,7 @@ from ik_node.checks import Array
 from ik_node.control.robot.arm_collision import arm_collision
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.errors import InputError, join_names
-from ik_node.model.arm import Arm
+from ik_node.model.arm import Arm, tool_at
 from ik_node.model.collision.collision import SelfCollision
 from ik_node.model.joint_set import JointSet
 from ik_node.model.urdf.limit_overrides import (
@@ -214,7 +214,7 @@ class ArmModel(JointModel):
 
     def pose_goal(self, T_base_tip: Array) -> Goal:
         """Return the goal that puts the tip frame at T_base_tip (4, 4), roll free."""
-        return Goal(*self.arm.tool_at(T_base_tip), T_base_tip[:3, :3] @ self.arm.tool_lateral)
+        return Goal(*tool_at(self.arm, T_base_tip), T_base_tip[:3, :3] @ self.arm.tool_lateral)
 
 
 def _read(

@@ -12,7 +12,7 @@ import numpy as np
 import viser
 
 from ik_node.checks import Array
-from ik_node.model.arm import Arm
+from ik_node.model.arm import Arm, tool_at
 from ik_node.solver.goal import Goal
 from ik_node.solver.methods.registry import METHODS
 from ik_node.viewer.methods.descent import Descent
@@ -106,7 +106,7 @@ class SlowMotion:
         arm = self._arm
         assert arm is not None
         self._start_at = math.inf
-        goal = Goal(*arm.tool_at(T_base_goal))
+        goal = Goal(*tool_at(arm, T_base_goal))
         seed = np.array([values.get(name, 0.0) for name in arm.joint_names])
         descents = []
         for method in self._panel.methods:

@@ -13,7 +13,7 @@ import numpy as np
 from sensor_msgs.msg import JointState
 
 from ik_node.checks import Array
-from ik_node.model.arm import Arm
+from ik_node.model.arm import Arm, tool_at
 from ik_node.model.degrees_of_freedom import least_singular_values
 
 LENGTH = 30.0  # [s]
@@ -72,7 +72,7 @@ class History:
     def _errors(self, q: Array, T_base_goal: Array, directed: bool) -> tuple[float, float]:
         arm = self._arm
         position, direction = arm.fk(q)
-        goal, axis = arm.tool_at(T_base_goal)
+        goal, axis = tool_at(arm, T_base_goal)
         angle = math.atan2(float(np.linalg.norm(np.cross(direction, axis))), float(direction @ axis))
         return float(np.linalg.norm(position - goal)), angle if directed else math.nan
 

@@ -11,7 +11,8 @@ import viser
 from viser.transforms import SE3, SO3
 
 from ik_node.checks import Array
-from ik_node.model.arm import Arm
+from ik_node.errors import LARGEST
+from ik_node.model.arm import Arm, tool_at
 from ik_node.viewer.panel.colours import ToolColours
 from ik_node.viewer.panel.html import Colour
 from ik_node.viewer.panel.inputs import Inputs
@@ -105,7 +106,7 @@ class ToolScene:
 
     def extend_trail(self) -> None:
         """Add a bead at the tool point; call it at a constant rate."""
-        point, _ = self._arm.tool_at(self._T_root_tip)
+        point, _ = tool_at(self._arm, self._T_root_tip)
         if self._trail is None:
             self._trail = Trail(
                 self._server,
@@ -133,8 +134,10 @@ class ToolScene:
         self._holders.clear()
 
     def gizmo_pose(self) -> Array | None:
-        """Return T_base_goal (4, 4) of the gizmo, None while it is hidden."""
-        return _pose(self._gizmo) if self._gizmo.visible else None
+        """Return T_base_goal (4, 4) of the gizmo, None while it is hidden or where no goal may be."""
+        pose = _pose(self._gizmo)
+        within = bool((np.abs(pose[:3, 3]) <= LARGEST).all())  # False for NaN
+        return pose if self._gizmo.visible and within else None
 
     @property
     def directed(self) -> bool:

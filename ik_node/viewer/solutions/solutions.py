@@ -13,7 +13,7 @@ from rclpy.node import Node
 
 from ik_node.checks import Array
 from ik_node.errors import IkError
-from ik_node.model.arm import Arm
+from ik_node.model.arm import Arm, tool_at
 from ik_node.ros.programs.player import STILL
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
@@ -163,7 +163,7 @@ class Solutions(Room):
             return
         asked = self._asked = (pose, *asked)
         self._due = now + PERIOD
-        point, axis = arm.tool_at(pose)
+        point, axis = tool_at(arm, pose)
         goal = Goal(point, axis if directed else None)
         query = Query(goal, {**moment.values, **held}, tuple(held), rules.workspace)
         listers, options = self._listers, moment.options

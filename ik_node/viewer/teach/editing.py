@@ -11,7 +11,7 @@ import numpy as np
 
 from ik_node.checks import Array
 from ik_node.errors import InputError
-from ik_node.model.arm import Arm
+from ik_node.model.arm import Arm, tool_at
 from ik_node.model.joint import Joint
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
@@ -31,7 +31,7 @@ def place_of_gizmo(tool: ViewedTool, values: Mapping[str, float]) -> dict[str, A
     if tool.scene is None or tool.arm is None or pose is None:
         raise InputError('there is no gizmo yet')
     near = {name: values[name] for name in tool.arm.joint_names if name in values}
-    position, axis = tool.arm.tool_at(pose)
+    position, axis = tool_at(tool.arm, pose)
     direction = None
     if tool.scene.directed:
         direction = tuple(possible_direction(tool.arm, position, axis, near))
