@@ -19,7 +19,8 @@ from std_msgs.msg import Int8
 from std_srvs.srv import Trigger
 
 from ik_node.console import say
-from ik_node.ros.qos import LATCHED, NEWEST
+from ik_node.ros.interfaces import SERVO_STATUS
+from ik_node.ros.qos import NEWEST
 from ik_node.ros.run import ClosableNode, run
 
 RATE = 50.0  # [Hz] of the twists
@@ -63,7 +64,7 @@ class KeysNode(ClosableNode):
         tool = self.declare_parameter('tool', '').value  # its name where there are several
         arm = f'ik_node/{tool}' if tool else 'ik_node'
         self._twists = self.create_publisher(TwistStamped, f'{arm}/delta_twist_cmds', NEWEST)
-        self.create_subscription(Int8, f'{arm}/servo_status', self._on_status, LATCHED)
+        self.create_subscription(SERVO_STATUS.type, f'{arm}/servo_status', self._on_status, SERVO_STATUS.qos)
         self._askers = {key: self.create_client(Trigger, f'{arm}/{name}') for key, name in SERVICES.items()}
         self._speed = 2
         self._key, self._until = '', 0.0
@@ -116,8 +117,9 @@ class KeysNode(ClosableNode):
             lambda future: say(f'{SERVICES[key]}: {future.result().message}')
         )
 
-    def _on_status(self, message: Int8) -> None:
-        said = CODES.get(message.data, f'status {message.data}')
+    def _on_status(self, message: Any) -> None:
+        code = message.data if isinstance(message, Int8) else message.code
+        said = CODES.get(code, f'status {code}')
         if said:
             say(said)
 
