@@ -116,7 +116,7 @@ MEASURED_STATES = SubscribedTopic(
     'measured_joint_states',
     'sensor_msgs/JointState',
     'measured joint positions, from one or several publishers; with any `output` that does not include '
-    '`joint_states`, ik_node subscribes to `joint_states` instead',
+    '`joint_states`, ik_node subscribes to `joint_states` instead; reliable publishers match too',
     MEASURED,
 )
 PROJECT_POSE = SubscribedTopic(
@@ -160,14 +160,15 @@ JOINT_STATES = PublishedTopic(
 JOINT_TRAJECTORY = PublishedTopic(
     'joint_trajectory',
     'trajectory_msgs/JointTrajectory',
-    'with that `output`: whole motions for a joint_trajectory_controller',
+    'with that `output`: whole motions for a joint_trajectory_controller; with the parameter `controller`, '
+    'the topic of that controller',
     STREAM,
 )
 POSITION_COMMANDS = PublishedTopic(
     'position_commands',
     'std_msgs/Float64MultiArray',
     'with that `output`: positions of `controller_joints` at `publish_rate`, for a '
-    'forward_position_controller',
+    'forward_position_controller; with the parameter `controller`, the topic `commands` of that controller',
     STREAM,
 )
 OWN_DESCRIPTION = PublishedTopic(
@@ -227,7 +228,7 @@ PAUSE_SERVO = Service(
 SWITCH_COMMAND_TYPE = Service(
     '~/switch_command_type',
     'moveit_msgs/ServoCommandType',
-    'accept only twists, joint velocities or poses; where moveit_msgs is installed',
+    'accept only twists, joint velocities or poses; where moveit_msgs has it',
 )
 HOME = Service('~/home', 'std_srvs/Trigger', 'move to the joint positions of `home`')
 STOP = Service('~/stop', 'std_srvs/Trigger', 'brake and hold; goals are rejected until `~/resume`')
@@ -245,7 +246,11 @@ COMPUTE_IK = Service(
 SOLVE_IK = Service(
     'solve_ik',
     'moveit_msgs/GetPositionIK',
-    'the same for the SrvKinematicsPlugin of MoveIt: with `avoid_collisions`, where self-collision is not '
-    'checked, it responds too',
+    'the same under the default service name of the SrvKinematicsPlugin of MoveIt; requests with '
+    '`avoid_collisions` are served even where self-collision is not checked',
 )
-COMPUTE_FK = Service('~/compute_fk', 'moveit_msgs/GetPositionFK', 'poses of links at given joints')
+COMPUTE_FK = Service(
+    '~/compute_fk',
+    'moveit_msgs/GetPositionFK',
+    'poses of links at given joints; where moveit_msgs is installed',
+)

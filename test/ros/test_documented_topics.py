@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table from which the reference of topics and services is generated has what ik_node has, no less."""
+"""The table from which the reference of topics and services is generated has exactly what ik_node has."""
 
 from __future__ import annotations
 

@@ -9,6 +9,9 @@ from node_harness import running
 from small_arm import arm_urdf
 from std_msgs.msg import Float64MultiArray
 
+from ik_node.control.state.states import State
+from ik_node.ros.goals.reports import NUMBERS, STATUSES
+
 
 @pytest.fixture(scope='module')
 def client():
@@ -33,6 +36,16 @@ def test_diagnostics_tell_rates_and_goals(client):
             for pair in client.diagnostics[-1].status[0].values
         ),
         'the goal in the diagnostics',
+    )
+
+
+def test_the_codes_of_goal_state_do_not_change():
+    """Programs of users compare with them."""
+    assert STATUSES == ('', 'solved', 'unreachable', 'not found', 'rejected')
+    names = 'unconfigured inactive waiting holding moving stopping stopped hand-guided faulted teleoperated'
+    assert [state.value for state in State] == names.split()
+    assert ' '.join(NUMBERS) == (
+        'goal state status position_error direction_error distance_left time_left share_done behind'
     )
 
 

@@ -114,6 +114,13 @@ def test_the_generated_pages_are_complete() -> None:
         assert f'| `{cause.name}` | {cause.value} | {cause.remedy} |' in generated.reasons()
     assert all(set(generated.meanings(kind)) == {one.name for one in kind} for kind in (State, Status))
     assert ', date 20' in generated.figures()  # dates
+    for node in generated.INTERFACES:
+        rows = generated.interfaces(node).splitlines()[2:]
+        shape = r'\| (in|out|service) \| `[~/\w]+`<br>`.+` \| .+ \|'
+        assert all(re.fullmatch(shape, row) for row in rows), rows
+    assert 'transient local' in generated.interfaces('ik_node')
+    assert 'best effort' in generated.interfaces('ik_node')
+    assert all(f'| `{key}` | ' in generated.messages() for key in ('goal_stamp', 'share_done'))
     for name in ik_node.__all__:
         assert f':: ik_node.{name}\n' in generated.api()
 

@@ -20,8 +20,7 @@ LEVELS = {
     Level.WARN: DiagnosticStatus.WARN,
     Level.ERROR: DiagnosticStatus.ERROR,
 }
-REJECTED = 'rejected'
-STATUSES = ('', *(status.value for status in Status), REJECTED)  # ~/goal_state publishes their index
+STATUSES = ('', *(status.value for status in Status), 'rejected')  # ~/goal_state publishes their index
 # The keys of ~/status and the numbers of ~/goal_state, each with its meaning.
 KEYS = {
     'status': 'of a goal: '
@@ -30,7 +29,7 @@ KEYS = {
     'state': 'of a goal: `moving` once it is accepted, `arrived`, `held`, `stopped` before it arrived, '
     '`rejected`; of the arm: `waiting`, `ready`, `stopped`, `faulted`, `hand-guided`, `late` while the '
     'motion waits for measurements, then `continuing`, or its present state',
-    'goal_number': 'the same in all reports on a goal',
+    'goal_number': 'the same in all reports on a goal, 0 in a report on the arm',
     'position_error': 'm, NaN while unknown',
     'direction_error': 'rad, NaN while unknown',
     'reason': 'why the arm cannot meet the goal, or why the goal was rejected',
@@ -38,7 +37,7 @@ KEYS = {
     'solve_time': 's',
     'goal_stamp': 'stamp of the goal',
     'frame': '`frame_id` of the goal',
-    'goal': 'topic of the goal',
+    'goal': 'topic or service that the goal came from',
 }
 NUMBERS = {
     'goal': 'number of the goal, 0 before the first',
@@ -49,7 +48,7 @@ NUMBERS = {
     'direction_error': 'rad',
     'distance_left': 'largest joint move left [rad or m]',
     'time_left': 's, NaN during a stream of goals',
-    'share_done': 'completed share of the motion, from 0 to 1, NaN without a goal',
+    'share_done': 'completed share of the motion, from 0 to 1; NaN without one and during a stream of goals',
     'behind': 'distance of the tool from a moving goal [m], else NaN',
 }
 
@@ -63,26 +62,26 @@ def diagnostic(level: Level, name: str, message: str, values: Mapping[str, Any])
 def status_message(name: str, report: Report) -> DiagnosticStatus:
     """Return a report as text; unknown values are NaN, zero or empty."""
     solution, request = report.solution, report.request
-    values = (
-        report.status,
-        report.phase,
-        report.number,
-        math.nan if solution is None else solution.position_error,
-        math.nan if solution is None else solution.direction_error,
-        _reason(report),
-        0 if solution is None else solution.restarts,
-        report.solve_time,
-        '' if request is None else request.stamp,
-        '' if request is None else request.frame,
-        '' if request is None else request.source,
-    )
-    return diagnostic(report.level, name, report.message, dict(zip(KEYS, values, strict=True)))
+    values = {
+        'status': report.status,
+        'state': report.phase,
+        'goal_number': report.number,
+        'position_error': math.nan if solution is None else solution.position_error,
+        'direction_error': math.nan if solution is None else solution.direction_error,
+        'reason': _reason(report),
+        'restarts': 0 if solution is None else solution.restarts,
+        'solve_time': report.solve_time,
+        'goal_stamp': '' if request is None else request.stamp,
+        'frame': '' if request is None else request.frame,
+        'goal': '' if request is None else request.source,
+    }
+    return diagnostic(report.level, name, report.message, {key: values[key] for key in KEYS})
 
 
 def _reason(report: Report) -> str:
     if report.solution is not None:
         return str(report.solution.reason or '')
-    rejected = report.request is not None and report.status == REJECTED
+    rejected = report.request is not None and report.status == 'rejected'
     return report.message.split(' rejected: ', 1)[-1] if rejected else ''
 
 

@@ -28,7 +28,7 @@ from ik_node.errors import IkError, InputError
 from ik_node.ros.conversions import measured_values
 from ik_node.ros.goals.frames import Frames
 from ik_node.ros.goals.node_time import NodeTime
-from ik_node.ros.interfaces import MEASURED_STATES
+from ik_node.ros.interfaces import MEASURED_STATES, SubscribedTopic
 from ik_node.ros.moveit.services import MoveItServices
 from ik_node.ros.node.at_rest import AtRest
 from ik_node.ros.node.descriptions import Descriptions
@@ -97,9 +97,7 @@ class IkNode(ManagedNode):
         )
         self._diagnostics = Diagnostics(shared, self._tools, self._switch, garbage)
         self._moveit = MoveItServices(self, self._tools, lambda: self._switch.models, shared.frames)
-        measured = MEASURED_STATES
-        if DISPLAY_ONLY not in self._output_names:
-            measured = replace(measured, name='joint_states')
+        measured = self._measured_topic()
         self._watch = MeasuredWatch(self, measured.name, always=self._output_names != (DISPLAY_ONLY,))
         self._look_for_measurements()
         self._descriptions = Descriptions(self, self._inbox.put_description)
@@ -117,6 +115,12 @@ class IkNode(ManagedNode):
             except IkError:
                 self.close()
                 raise
+
+    def _measured_topic(self) -> SubscribedTopic:
+        """Return the topic of the measured joints: joint_states, unless this node publishes that."""
+        if DISPLAY_ONLY in self._output_names:
+            return MEASURED_STATES
+        return replace(MEASURED_STATES, name='joint_states')
 
     def _outputs(self, tool: ToolInterface) -> list[Output]:
         """Return the outputs of the controller of a tool."""
