@@ -15,7 +15,7 @@ from sensor_msgs.msg import JointState
 from transforms3d.quaternions import mat2quat, quat2mat
 
 from ik_node.checks import UNIT_TOLERANCE, Array
-from ik_node.errors import InputError, join_names
+from ik_node.errors import LARGEST, InputError, join_names
 
 NS_PER_S = 1_000_000_000
 
@@ -76,11 +76,16 @@ def report_values(status: DiagnosticStatus) -> dict[str, str]:
     return {'message': status.message, **{item.key: item.value for item in status.values}}
 
 
+def age_of(stamp: Time, now: int) -> float:
+    """Return the age [s] of a stamp at now [ns], 0 for a zero stamp, which means now."""
+    then = stamp.sec * NS_PER_S + stamp.nanosec  # rclpy's Time raises for negative seconds
+    return (now - then) / NS_PER_S if then else 0.0
+
+
 def check_stamp(stamp: Time, now: int, timeout: float) -> None:
     """Raise InputError for a stamp more than timeout [s] away from now [ns]. A zero stamp means now."""
-    then = stamp.sec * NS_PER_S + stamp.nanosec
-    age = (now - then) / NS_PER_S
-    if then == 0 or abs(age) <= timeout:
+    age = age_of(stamp, now)
+    if abs(age) <= timeout:
         return
     where = f'{age:.3g} s old' if age > 0.0 else f'{-age:.3g} s in the future'
     clocks = '; is use_sim_time the same everywhere?' if abs(age) > 1e8 else ''
@@ -127,9 +132,9 @@ def values_by_name(message: JointState) -> dict[str, float]:
 
 
 def finite_positions(message: JointState, joints: Container[str]) -> dict[str, float]:
-    """Return positions by name of the joints that are known and have a finite one; others are ignored."""
+    """Return positions by name of known joints, without those that are not finite or beyond LARGEST."""
     pairs = zip(message.name, message.position, strict=False)
-    return {name: value for name, value in pairs if name in joints and math.isfinite(value)}
+    return {name: value for name, value in pairs if name in joints and abs(value) <= LARGEST}
 
 
 def joint_state(stamp: Time, names: Sequence[str], positions: Array, velocities: Array) -> JointState:

@@ -136,6 +136,15 @@ def test_a_command_that_is_wrong_or_old_is_ignored_with_a_reason(emulated, names
     assert emulated.bus.state()[3]['actual'] == pytest.approx(2048, abs=6)
 
 
+def test_a_stamp_with_negative_seconds_does_not_end_the_driver(emulated):
+    emulated.switch_on()
+    message = JointState(name=['elbow_flex'], position=[0.5])
+    message.header.stamp.sec = -1
+    emulated._commands.publish(message)
+    emulated.driver.wait_said('command ignored: it is ')
+    emulated.drive({'elbow_flex': 0.1})
+
+
 def test_a_known_pose_sets_the_zero_for_good(tmp_path, monkeypatch):
     monkeypatch.setenv('XDG_CONFIG_HOME', str(tmp_path))
     with EmulatedBus('so101') as bus:

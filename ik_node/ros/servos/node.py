@@ -20,7 +20,7 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
 from ik_node.errors import IkError, InputError, join_names
-from ik_node.ros.conversions import NS_PER_S, values_by_name
+from ik_node.ros.conversions import NS_PER_S, age_of, values_by_name
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.servos.calibrating import Calibrating, read_pose
 from ik_node.ros.servos.diagnostics import NOT_MEASURED, Diagnostics
@@ -122,9 +122,8 @@ class ServosNode(ClosableNode):
 
     def _on_command(self, message: JointState) -> None:
         try:
-            stamp = Time.from_msg(message.header.stamp)
-            age = (self.get_clock().now() - stamp).nanoseconds / NS_PER_S
-            if stamp.nanoseconds and age > self._settings.command_timeout:
+            age = age_of(message.header.stamp, self.get_clock().now().nanoseconds)
+            if age > self._settings.command_timeout:
                 raise InputError(f'it is {age:.2f} s old')
             self._arm.command(values_by_name(message))
         except IkError as error:
