@@ -138,15 +138,15 @@ class ViewedTool:
         self._take_goal(T_base_goal, True)
 
     def send_joints(self, joints: Mapping[str, float], values: Mapping[str, float]) -> None:
-        """Publish the slider positions; joints that no user has moved keep their values."""
+        """Publish the slider positions; joints that no user has moved keep theirs, unnamed where unknown."""
         arm = self.arm
         if arm is None:
             return
         if not self._targets:
-            self._targets = {name: values.get(name, 0.0) for name in arm.joint_names}
+            self._targets = {name: values[name] for name in arm.joint_names if name in values}
         for name, value in joints.items():
             if arm.continuous[arm.joint_names.index(name)]:
-                turns = round((self._targets[name] - value) / TURN)
+                turns = round((self._targets.get(name, value) - value) / TURN)
                 value += turns * TURN  # the sliders show one turn of a joint that may have made many
             self._targets[name] = value
         self._end_drags()

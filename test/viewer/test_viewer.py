@@ -225,6 +225,16 @@ def test_sliders_publish_only_what_a_user_moves(robot: RobotSide, page: Page, se
     page.wait(lambda: slider(page, 'joint4 [°]') == 30.0, 'the sliders')
 
 
+def test_a_slider_names_no_joint_whose_position_is_unknown() -> None:
+    with viewer(new_domain()) as (process, robot), closing(Page(process.url())) as page:
+        robot.describe(SEED_ARM)
+        page.wait(lambda: 'Waiting for joint_states' in page.text(), 'the robot')
+        page.wait(lambda: not page.control('joint4 [°]')['disabled'], 'the sliders')
+        page.choose('joint4 [°]', 30.0)
+        robot.wait(lambda: robot.joint_goals, 'the joint goal')
+        assert list(robot.joint_goals[-1].name) == ['joint4']
+
+
 @pytest.mark.usefixtures('seed')
 def test_sliders_rest_while_a_goal_is_followed(robot: RobotSide, page: Page) -> None:
     wanted = turned(0.3, 0.3, 0.1, 0.4)
@@ -314,6 +324,7 @@ def test_a_new_robot_replaces_the_scene(robot: RobotSide, page: Page) -> None:
 
 def test_strange_joint_states_do_no_harm(robot: RobotSide, page: Page, seed: Arm) -> None:
     robot.move(joint1=math.nan, joint2=math.inf, nobody=1.0)
+    robot.move(**dict.fromkeys(Q, 1.7e308))
     robot._joints.publish(type(robot._joints.msg_type())(name=['joint1', 'joint2'], position=[0.1]))
     page.wait(lambda: same(page.pose('/tip'), seed.robot.link_pose('tool0', {**Q, 'joint1': 0.1})), 'the arm')
 

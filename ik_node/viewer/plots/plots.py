@@ -12,6 +12,7 @@ from rclpy.node import Node
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
+from ik_node.errors import LARGEST
 from ik_node.ros.qos import MEASURED
 from ik_node.viewer.panel.html import Colour
 from ik_node.viewer.plots.history import Commands, History, Row, positions, velocities
@@ -93,7 +94,7 @@ class Plots(Room):
             return
         names = tool.arm.joint_names
         q = positions(states, names)
-        if not np.isfinite(q).all():
+        if not (np.abs(q) <= LARGEST).all():  # False for NaN
             return
         pose = tool.scene.gizmo_pose() if tool.scene is not None and tool.goal_shown else None
         directed = tool.scene is not None and tool.scene.directed
