@@ -60,12 +60,12 @@ class Feedback:
                 before.received, before.stamp = received, time  # a copy that came late, or a clock set back
                 continue
             newest[name] = position
-            if before is not None or len(self._joints) < MOST_JOINTS:
-                leapt = before is not None and abs(position - _likely(before, received)) > LEAP
-                steady = before.steady if before is not None and leapt else (position, received)
-                self._joints[name] = Measured(
-                    position, time, received, time, time < self._forgot, steady, leapt
-                )
+            leapt = before is not None and abs(position - _likely(before, received)) > LEAP
+            steady = before.steady if before is not None and leapt else (position, received)
+            self._joints.pop(name, None)  # the order is that of the last measurements
+            if len(self._joints) >= MOST_JOINTS:
+                del self._joints[next(iter(self._joints))]
+            self._joints[name] = Measured(position, time, received, time, time < self._forgot, steady, leapt)
         return newest
 
     def advance(self, time: float) -> bool:
