@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ik_node.checks import Array
-from ik_node.errors import InputError, join_names
+from ik_node.errors import LARGEST, InputError, join_names
 
 REST = float(np.finfo(np.float32).eps)  # [rad/s, m/s]: the last velocity must not exceed this
 PERIOD = 0.01  # [s] of the controller manager
@@ -179,8 +179,8 @@ def _rows(rows: Sequence[Sequence[float]], size: int) -> Array:
     if any(len(row) != size for row in rows):
         raise InputError(f'{size} numbers are needed, got {[len(row) for row in rows]}')
     values = np.array([list(row) for row in rows], dtype=np.float64)
-    if not np.isfinite(values).all():
-        raise InputError('numbers must be finite')
+    if not (np.abs(values) <= LARGEST).all():
+        raise InputError(f'numbers must be finite, up to {LARGEST:g}')
     return values
 
 

@@ -60,7 +60,7 @@ class PlantNode(ClosableNode):
             return
         try:
             self._build(message.data)
-        except IkError as error:
+        except (IkError, ValueError) as error:  # MuJoCo raises ValueError, such as for an inertia
             self.get_logger().error(f'robot_description rejected: {error}')
 
     def _build(self, text: str) -> None:

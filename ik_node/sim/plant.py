@@ -57,6 +57,7 @@ class Plant:
         if not time - MOST_CATCH_UP <= self._time <= time:
             self._time = time - TIMESTEP  # a stall, or the clock was set back
             self._states.clear()
+            self._commands = deque((min(then, time), command) for then, command in self._commands)
         while self._time + TIMESTEP <= time:
             self._time += TIMESTEP
             while self._commands and self._commands[0][0] <= self._time:

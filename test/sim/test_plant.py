@@ -191,6 +191,23 @@ def test_a_stall_of_the_simulation_is_no_leap_of_the_arm():
     assert run(arm, 50.0, 52.0)[-1, 0] == pytest.approx(0.5, abs=1e-4)
 
 
+def test_a_command_before_the_clock_was_set_back_does_not_keep_later_ones_waiting():
+    arm = plant(latency=0.05)
+    arm.advance(100.0)
+    send(arm, 100.0, 0.9, 0.0, 0.0, 0.0, 0.0, 0.0)
+    arm.advance(50.0)
+    send(arm, 50.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0)
+    assert run(arm, 50.0, 52.0)[-1, 0] == pytest.approx(0.5, abs=1e-4)
+
+
+def test_numbers_that_would_overflow_are_rejected():
+    arm = plant()
+    send(arm, 0.0, 1.7e308, 0.0, 0.0, 0.0, 0.0, 0.0)
+    assert arm.advance(0.1) == ['numbers must be finite, up to 1e+09']
+    send(arm, 0.1, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0)
+    assert run(arm, 0.1, 2.0)[-1, 0] == pytest.approx(0.5, abs=1e-4)
+
+
 def test_links_without_a_possible_inertia_get_one():
     bad = '<inertial><mass value="{}"/><inertia ixx="{}" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
     for values in (('0', '1'), ('nan', '1'), ('1', 'inf'), ('x', '1'), ('-1', '1')):
