@@ -53,6 +53,14 @@ def yaml_number(value: Any) -> float | None:
         return None
 
 
+def count_in(text: str | None) -> int:
+    """Return a count from a message of another program, 0 for anything else than a whole number."""
+    try:
+        return int(text or 0)
+    except ValueError:
+        return 0
+
+
 def is_array(value: Any, *shape: int) -> bool:
     """Whether value is an array of floats as kernels take it, writable and of this shape."""
     is_floats = type(value) is np.ndarray and value.dtype == FLOATS

@@ -12,7 +12,7 @@ from geometry_msgs.msg import PointStamped, PoseStamped
 from sensor_msgs.msg import JointState
 
 from ik_node.checks import Array
-from ik_node.errors import IkError
+from ik_node.errors import LARGEST, IkError
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import point_array, pose_matrix
 
@@ -64,4 +64,5 @@ def goal_in_base(arm: Arm, message: PoseStamped | PointStamped, values: Mapping[
             pose[:3, 3] = point_array(message.point) - arm.tool_point
     except IkError:
         return None
-    return arm.link_in_base(frame, values) @ pose
+    T_base_goal = arm.link_in_base(frame, values) @ pose
+    return T_base_goal if (np.abs(T_base_goal) <= LARGEST).all() else None

@@ -21,6 +21,14 @@ MOST_POINTS = 1000
 LONGEST_WAIT = 3600.0  # [s]
 LEAST_SPEED = 0.01
 LARGEST_FILE = 1_000_000  # bytes
+DEEPEST = 10  # lists and mappings in each other: points have four
+OPENING = (
+    yaml.BlockSequenceStartToken,
+    yaml.BlockMappingStartToken,
+    yaml.FlowSequenceStartToken,
+    yaml.FlowMappingStartToken,
+)
+CLOSING = yaml.BlockEndToken, yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken
 DIGITS = 6  # after the point in a file: micrometres and microradians
 HEADER = '# A program of ik_node: metres, radians, seconds. "ik_play FILE" checks and runs it.\n'
 
@@ -147,8 +155,7 @@ class Program:
         if len(text) > LARGEST_FILE:
             raise InputError(f'a program has at most {LARGEST_FILE} bytes')
         try:
-            if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, _Loader)):
-                raise ValueError('it has aliases (*), with which a short file could fill the memory')
+            _check_tokens(text)
             content = yaml.load(text, _Loader)
         except yaml.YAMLError as error:
             raise InputError(f'not YAML: {" ".join(str(error).split())}') from None
@@ -204,6 +211,17 @@ class _Loader(getattr(yaml, 'CSafeLoader', yaml.SafeLoader)):  # type: ignore[mi
 
 
 _Loader.add_constructor('tag:yaml.org,2002:map', _Loader.construct_lined)
+
+
+def _check_tokens(text: str) -> None:
+    """Raise ValueError for YAML that would fill the memory, or the stack of its C library."""
+    depth = 0
+    for token in yaml.scan(text, _Loader):
+        if isinstance(token, yaml.AliasToken):
+            raise ValueError('it has aliases (*), with which a short file could fill the memory')
+        depth += isinstance(token, OPENING) - isinstance(token, CLOSING)
+        if depth > DEEPEST:
+            raise ValueError(f'lists and mappings are nested deeper than {DEEPEST}')
 
 
 def _block(content: Any, line: int, what: str, known: Iterable[str]) -> tuple[int, dict[str, Any]]:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ik_node.checks import Array
+from ik_node.checks import Array, count_in
 from ik_node.errors import InputError, quoted
 from ik_node.teach.check import Checked
 
@@ -40,7 +40,7 @@ class Order:
 
 def disturbance(report: Mapping[str, str]) -> str:
     """Return what stops or moves the arm, according to a report of ik_node on something else than a run."""
-    if int(report.get('goal_number') or 0):
+    if count_in(report.get('goal_number')):
         return f'another goal moves the arm: {report.get("goal")}' if report.get('state') == 'moving' else ''
     return report.get('message', '') if report.get('state') in ENDS else ''
 
@@ -140,7 +140,7 @@ class Runner:
         if not self.active:
             return
         state, message = report.get('state', ''), report.get('message', '')
-        number = int(report.get('goal_number') or 0)
+        number = count_in(report.get('goal_number'))
         if self._stamp and report.get('goal_stamp') == self._stamp:
             self._answered, self._number = True, number
             if state == 'arrived' and report.get('status') == 'solved':

@@ -97,7 +97,10 @@ def test_a_file_is_read_and_written(tmp_path: Path) -> None:
         (PROGRAM, 'version: 1\npoints: &p [*p]', 'not a program: it has aliases'),
         (PROGRAM, 'version: 1\npoints: 3', 'points must be a list'),
         (PROGRAM, 'version: 1\npoints: [3]', 'a point must be a mapping'),
-        (PROGRAM, '[' * 2000, 'not'),
+        (PROGRAM, '[' * 2000, 'nested deeper than 10'),
+        (PROGRAM, '[' * 50_000, 'nested deeper than 10'),
+        (PROGRAM, '{a: ' * 50_000, 'nested deeper than 10'),
+        (PROGRAM, '- ' * 50_000, 'nested deeper than 10'),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told(old: str, new: str, said: str) -> None:

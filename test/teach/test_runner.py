@@ -13,7 +13,7 @@ from ik_node.control.robot.arm_model import ArmModel
 from ik_node.errors import InputError
 from ik_node.teach.check import Checked, check
 from ik_node.teach.program import LINE, Point, Program
-from ik_node.teach.runner import LATE, PATIENCE, REPEAT, Order, Runner, State
+from ik_node.teach.runner import LATE, PATIENCE, REPEAT, Order, Runner, State, disturbance
 
 ZERO = dict.fromkeys(ARM_JOINTS, 0.0)
 AT = {'yaw': 0.2, 'shoulder': 0.3, 'elbow': 0.9, 'roll': 0.1, 'wrist': 0.4}
@@ -147,6 +147,12 @@ def test_the_same_joint_goal_waits_until_it_is_not_a_repeat(model: ArmModel) -> 
         times += [table.rig.time] * (len(table.orders) - count)
     assert table.runner.state is State.FINISHED, table.runner.sentence
     assert times[1] - times[0] >= REPEAT
+
+
+@pytest.mark.parametrize('number', ['1.5', 'x', '', '9' * 5000])
+def test_a_report_with_a_number_that_is_none_is_one_on_the_arm(number: str) -> None:
+    report = {'goal_number': number, 'state': 'stopped', 'message': 'stopped by somebody'}
+    assert disturbance(report) == 'stopped by somebody'
 
 
 @pytest.mark.parametrize('moving', [True, False], ids=['on the way', 'while it waits'])

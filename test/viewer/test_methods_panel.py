@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -115,6 +116,19 @@ def test_two_methods_go_in_step_and_each_has_its_count(page: Page, arm: Arm) -> 
         page.wait(lambda n=count: f'step {n} of {n}<' in page.words(), 'the last step')
     plot = next(c for c in page.controls.values() if c['kind'] == 'GuiUplotMessage')
     assert plot['visible']
+
+
+def test_a_rate_that_is_being_typed_does_not_end_the_viewer(page: Page, arm: Arm) -> None:
+    """The page sends each number that is typed beside the slider: 0 on the way to 0.5."""
+    page.choose('Watch', True)
+    page.drag(DOWN)
+    page.wait(lambda: 'step' in page.words(), 'its steps')
+    page.choose('Steps per s', 0.0)
+    page.choose('Playback', 'Restart')
+    time.sleep(0.5)
+    page.choose('Steps per s', 20.0)
+    page.choose('Playback', 'Restart')
+    page.wait(lambda: ghost_is_at(page, arm, 0, last_step(arm, 'lm')), 'the ghost at the end')
 
 
 def test_every_method_of_the_registry_can_be_watched(page: Page) -> None:

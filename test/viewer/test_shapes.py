@@ -48,6 +48,22 @@ def test_every_real_arm_is_visible(name: str, arms_index: dict[str, Any]) -> Non
     assert np.ptp(places, axis=0).max() > 0.2 * drawing.extent
 
 
+@pytest.mark.parametrize(
+    ('geometry', 'said'),
+    [
+        ('<box size="0.1 0.2"/>', 'a box cannot have the size'),
+        ('<box size="1 1 1 1"/>', 'a box cannot have the size'),
+        ('<box size="1 1 inf"/>', 'a box cannot have the size'),
+        ('<sphere radius="-1"/>', 'a sphere cannot have the size'),
+        ('<cylinder radius="nan" length="1"/>', 'a cylinder cannot have the size'),
+    ],
+)
+def test_a_shape_that_cannot_be_drawn_is_told(geometry: str, said: str) -> None:
+    drawing = drawn(two_links(visual(geometry), visual('<sphere radius="0.2"/>')))
+    assert any(said in warning for warning in drawing.warnings), drawing.warnings
+    assert kinds(drawing, 'b') == ['sphere']
+
+
 def test_primitives_keep_size_place_and_colour() -> None:
     origin = '<origin xyz="1 2 3" rpy="0 0 1.5707963267948966"/>'
     text = two_links(

@@ -108,6 +108,21 @@ def test_a_link_moves_the_arm_only_after_a_click(running: tuple[Page, RobotSide]
     robot.joint_goals.clear()
 
 
+def test_a_link_of_a_robot_with_more_joints_moves_those_of_this_one(
+    running: tuple[Page, RobotSide],
+) -> None:
+    page, robot = running
+    get(page, f'open?{Link(ARM.robot.name, "", {**OTHER, "another": 0.5}).text()}')
+    page.wait(lambda: folder(page) and 'The arm moves only if you press' in page.words(), 'the proposal')
+    uuid = next(uuid for uuid, c in page.controls.items() if 'Go there' in c.get('options', ()))
+    page._send('GuiUpdateMessage', uuid=uuid, updates={'value': 'Go there'})
+    robot.wait(lambda: robot.joint_goals, 'the goal')
+    message = robot.joint_goals[-1]
+    assert dict(zip(message.name, message.position, strict=True)) == pytest.approx(OTHER, abs=1e-4)
+    page.wait(lambda: not folder(page), 'no proposal')
+    robot.joint_goals.clear()
+
+
 @pytest.mark.parametrize(
     ('link', 'why'),
     [

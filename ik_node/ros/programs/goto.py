@@ -20,7 +20,7 @@ from rclpy.qos import QoSProfile
 from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import Trigger
 
-from ik_node.checks import Array
+from ik_node.checks import Array, count_in, yaml_number
 from ik_node.cli.arguments import PlainParser, add_goal, unit_direction
 from ik_node.console import run, say
 from ik_node.errors import InputError
@@ -112,13 +112,13 @@ class Goto:
 
     def _hear(self, status: DiagnosticStatus) -> None:
         report = report_values(status)
-        number, stamp = int(report.get('goal_number', 0)), report.get('goal_stamp')
+        number, stamp = count_in(report.get('goal_number')), report.get('goal_stamp')
         if stamp and stamp == self._stamp:
             self._unread.append(report)
             self._number = max(self._number, number)
         elif report.get('state') == 'moving':
             self._other = max(self._other, number)
-            self._latest = max(self._latest, float(stamp or 0.0))
+            self._latest = max(self._latest, yaml_number(stamp) or 0.0)
 
     def _reporters(self) -> set[tuple[int, ...]]:
         """Return the ids of the publishers of reports. A killed one is listed until its lease ends."""

@@ -20,7 +20,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from visualization_msgs.msg import InteractiveMarkerFeedback as Feedback
 
-from ik_node.errors import IkError, MissingError
+from ik_node.errors import IkError, InputError, MissingError
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.compat import installed
@@ -177,6 +177,10 @@ class MarkerNode(ClosableNode):
         if self._query is None or message.header.stamp != self._query[0].header.stamp:
             return  # to a query of another node
         self._query = None
+        try:
+            pose_matrix(message.pose)
+        except InputError:  # nor is this from ik_node
+            return
         if self._arm is None or self._drag.shown is Shown.TOOL:
             return
         self._place(ANSWER, message.pose, partial(answer, self._arm, ANSWER))

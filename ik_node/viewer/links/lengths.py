@@ -69,7 +69,10 @@ class VariableLinks:
             self._answered(rejection)
             return
         self._sent = lengths, text
-        if not self._publishing().set(**{DESCRIPTION: text}):
+        publishing = self._publishing()
+        if publishing is None:
+            self._answered('nothing publishes robot_description any more')
+        elif not publishing.set(**{DESCRIPTION: text}):
             self._answered(f'{self._publisher} has no services to set its parameters')
 
     def _answered(self, rejection: str) -> None:
@@ -78,9 +81,11 @@ class VariableLinks:
             self._panel.show(self._lengths.values if self._shown == self._text else None)
         self._panel.answer(rejection)
 
-    def _publishing(self) -> RemoteParameters:
-        """Return the parameters of the publisher of robot_description."""
-        name = self._publishers(DESCRIPTION)[0]
+    def _publishing(self) -> RemoteParameters | None:
+        """Return the parameters of the publisher of robot_description, None if it has ended."""
+        name = next(iter(self._publishers(DESCRIPTION)), None)
+        if name is None:
+            return None
         if self._remote is None or name != self._publisher:
             self._publisher = name
             self._remote = RemoteParameters(self._node, name, [], self._answered)

@@ -56,8 +56,8 @@ class SlowMotionPanel:
 
     @property
     def rate(self) -> float:
-        """Steps per second."""
-        return self._rate.value
+        """Steps per second; a number that is being typed beside the slider may be 0."""
+        return max(self._rate.min, self._rate.value)
 
     def take_button(self) -> str | None:
         """Return the next button of the playback that a user has pressed."""

@@ -93,7 +93,9 @@ class ToolScene:
                 return
             self._holders.add(event.client_id)
             if event.phase == 'update':
-                self._late |= not self._dragged.add(_pose(event.target))
+                pose = _pose(event.target)
+                if np.isfinite(pose).all():
+                    self._late |= not self._dragged.add(pose)
 
         return gizmo
 
@@ -136,7 +138,8 @@ class ToolScene:
     def gizmo_pose(self) -> Array | None:
         """Return T_base_goal (4, 4) of the gizmo, None while it is hidden or where no goal may be."""
         pose = _pose(self._gizmo)
-        within = bool((np.abs(pose[:3, 3]) <= LARGEST).all())  # False for NaN
+        point, axis = tool_at(self._arm, pose)
+        within = (np.abs(point) <= LARGEST).all() and np.isfinite(axis).all()
         return pose if self._gizmo.visible and within else None
 
     @property

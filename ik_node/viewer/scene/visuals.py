@@ -27,6 +27,7 @@ MARK = {'revolute': 4.2, 'continuous': 4.2, 'prismatic': 8.0}  # length of a joi
 SMOOTH_ANGLE = math.radians(30)  # edges sharper than this stay sharp
 MINIMAL_EXTENT = 1e-3  # [m], for an arm of no size at all
 LARGE_MESH = 100_000  # faces; larger meshes are shown as they are, smoothing them takes seconds
+SIZES = {'box': 3, 'cylinder': 2, 'sphere': 1, 'mesh': 0}  # of a kind of shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +79,7 @@ def draw(text: str, robot: Robot, tip_link: str, mesh_path: str = '') -> Drawing
         drawn = len(shapes)
         for visual in link.visuals:
             try:
-                shapes.extend(_shapes(link.name, visual, materials, mesh_path))
+                shapes.extend(map(_checked, _shapes(link.name, visual, materials, mesh_path)))
             except MeshError as error:
                 missing.append(str(error))
             except Exception as error:  # nor must an unreadable mesh file
@@ -124,6 +125,15 @@ def _shapes(link: str, visual: Any, materials: dict[str, Any], mesh_path: str) -
         for mesh in _load_mesh(path, scale):
             own = colour is None and _has_colours(mesh)
             yield Shape(link, 'mesh', pose, mesh=mesh, colour=colour or PLAIN, has_own_colours=own)
+
+
+def _checked(shape: Shape) -> Shape:
+    """Return shape. Raises ValueError if it cannot be drawn."""
+    if len(shape.size) != SIZES[shape.kind] or not all(0.0 <= size < math.inf for size in shape.size):
+        raise ValueError(f'a {shape.kind} cannot have the size {shape.size}')
+    if not np.isfinite(shape.pose).all():
+        raise ValueError(f'the pose of a {shape.kind} must be finite')
+    return shape
 
 
 def _load_mesh(path: pathlib.Path, scale: float | Sequence[float]) -> Iterator[trimesh.Trimesh]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import viser
@@ -76,11 +77,12 @@ class ServosPanel:
 
     def show_state(self, state: str, level: int, reason: str, torque: str) -> None:
         """Show state and reason of the driver, and how many joints have torque."""
-        content = html.pills((state, COLOURS[level]))
-        content += html.row('torque', torque) + html.paragraph(reason if reason != state else '')
+        colour = COLOURS[min(level, len(COLOURS) - 1)]
+        content = html.pills((state, colour))
+        content += html.row('torque', escape(torque)) + html.paragraph(reason if reason != state else '')
         self._state.content = html.box(content)
         trouble = reason if reason != state else TORQUE_OFF if state == 'passive' else ''
-        pill = html.pills((f'Servos: {state}', COLOURS[level]))
+        pill = html.pills((f'Servos: {state}', colour))
         self._trouble.content = html.box(pill + html.paragraph(trouble)) if trouble else ''
         self._trouble.visible = self._folder.visible and bool(trouble)
 

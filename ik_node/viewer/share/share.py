@@ -117,7 +117,8 @@ class Share(Room):
         if link.T_base_goal is not None:
             tool.go_to(q, link.T_base_goal, link.directed)
         else:
-            tool.go_to(q, arm.link_in_base(arm.tip_link, link.joints), True)
+            joints = {name: value for name, value in link.joints.items() if name in arm.robot.joints}
+            tool.go_to(q, arm.link_in_base(arm.tip_link, joints), True)
 
     def _place_ghost(self, shown: Shown, arm: Arm, link: Link, moment: Moment) -> None:
         """Show the arm that would move, and no other."""

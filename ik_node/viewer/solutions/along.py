@@ -49,7 +49,8 @@ class AlongPanel:
 
     @by_user
     def _on_slider(self, event: viser.GuiEvent[Any]) -> bool:
-        return self._moved.add(event.target.value / 100.0)
+        share = event.target.value / 100.0  # typed beside the slider, it may be beyond
+        return self._moved.add(min(1.0, max(0.0, share)))
 
     @by_user
     def _on_go(self, _: viser.GuiEvent[Any]) -> bool:

@@ -163,7 +163,8 @@ class Teach(Room):
         elif what in (GUIDE, HOLD):
             self._guide(what == GUIDE)
         elif what == ROW:
-            self._selected, self._drawn = press.value, None
+            self._selected = max(0, min(press.value, len(self._program.points) - 1))
+            self._drawn = None
         elif self._runs.active:
             raise InputError('first let the program pause, or stop the arm')
         elif what in (CHECK, RUN, STEP, CONTINUE):
