@@ -56,8 +56,21 @@ def desk(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Des
         seen: list[JointState] = []
         robot.node.create_subscription(JointState, 'joint_states', seen.append, 100)
         open_page(browser, process.url())
-        click(browser, 'Teach')
+        open_folder(browser)
         yield Desk(robot, seen, folder)
+
+
+def open_folder(browser: Any) -> None:
+    """Open the folder Teach; a page that is still being built forgets a click."""
+
+    def opened() -> bool:
+        if displayed(browser, "//label[normalize-space()='Program']"):
+            return True
+        click(browser, 'Teach')
+        time.sleep(1.0)  # it unfolds
+        return False
+
+    wait(opened, 'the folder')
 
 
 def rows(browser: Any) -> list[str]:
@@ -152,7 +165,7 @@ def test_points_are_taught_at_gizmo_and_arm_checked_saved_and_run(browser: Any, 
     stands(desk)
 
     open_page(browser, browser.current_url)
-    click(browser, 'Teach')
+    open_folder(browser)
     wait(lambda: rows(browser) == ['1: P1', '2: away'], 'the program after a reload')
     press(browser, 'Save', 'New')
     wait(lambda: not rows(browser), 'no program')
