@@ -78,6 +78,17 @@ def folder(page: Page) -> bool:
     return any(one['label'] == 'Link' and one['visible'] for one in folders)
 
 
+def go_there(page: Page, robot: RobotSide) -> None:
+    """Press the button of the proposal; the arm is asked to go to OTHER."""
+    uuid = next(uuid for uuid, c in page.controls.items() if 'Go there' in c.get('options', ()))
+    page._send('GuiUpdateMessage', uuid=uuid, updates={'value': 'Go there'})
+    robot.wait(lambda: robot.joint_goals, 'the goal')
+    message = robot.joint_goals[-1]
+    assert dict(zip(message.name, message.position, strict=True)) == pytest.approx(OTHER, abs=1e-4)
+    page.wait(lambda: not folder(page), 'no proposal')
+    robot.joint_goals.clear()
+
+
 def test_the_address_follows_the_arm(running: tuple[Page, RobotSide]) -> None:
     page, robot = running
     robot.move(**OTHER)
@@ -99,13 +110,7 @@ def test_a_link_moves_the_arm_only_after_a_click(running: tuple[Page, RobotSide]
     time.sleep(1.0)
     assert not robot.goals
     assert not robot.joint_goals
-    uuid = next(uuid for uuid, c in page.controls.items() if 'Go there' in c.get('options', ()))
-    page._send('GuiUpdateMessage', uuid=uuid, updates={'value': 'Go there'})
-    robot.wait(lambda: robot.joint_goals, 'the goal')
-    message = robot.joint_goals[-1]
-    assert dict(zip(message.name, message.position, strict=True)) == pytest.approx(OTHER, abs=1e-4)
-    page.wait(lambda: not folder(page), 'no proposal')
-    robot.joint_goals.clear()
+    go_there(page, robot)
 
 
 def test_a_link_of_a_robot_with_more_joints_moves_those_of_this_one(
@@ -114,13 +119,7 @@ def test_a_link_of_a_robot_with_more_joints_moves_those_of_this_one(
     page, robot = running
     get(page, f'open?{Link(ARM.robot.name, "", {**OTHER, "another": 0.5}).text()}')
     page.wait(lambda: folder(page) and 'The arm moves only if you press' in page.words(), 'the proposal')
-    uuid = next(uuid for uuid, c in page.controls.items() if 'Go there' in c.get('options', ()))
-    page._send('GuiUpdateMessage', uuid=uuid, updates={'value': 'Go there'})
-    robot.wait(lambda: robot.joint_goals, 'the goal')
-    message = robot.joint_goals[-1]
-    assert dict(zip(message.name, message.position, strict=True)) == pytest.approx(OTHER, abs=1e-4)
-    page.wait(lambda: not folder(page), 'no proposal')
-    robot.joint_goals.clear()
+    go_there(page, robot)
 
 
 @pytest.mark.parametrize(

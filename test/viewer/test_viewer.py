@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The viewer, as a browser and a robot see it, and the shapes that it draws."""
+"""The viewer, as a browser and a robot see it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,14 @@ from contextlib import closing
 import numpy as np
 import pytest
 import trimesh
-import viser
 from node_harness import new_domain
 from page import Page
 from viewer_harness import SEED_ARM, SEED_JOINTS, Process, RobotSide, called, started, viewer
 
 from ik_node.model.arm import Arm
 from ik_node.tracks.curves import TRACKS
-from ik_node.viewer.guard import Guard
 from ik_node.viewer.panel.panel import LABELS
-from ik_node.viewer.scene.trail import Trail
 from ik_node.viewer.scene.visuals import draw
-from ik_node.viewer.server import start_server, stop_server
 
 Q = dict(zip(SEED_JOINTS, (0.3, -0.4, 0.9, -0.5, 0.7), strict=True))
 
@@ -106,23 +102,6 @@ def test_the_gizmo_waits_at_the_tool_and_follows_it(robot: RobotSide, page: Page
     robot.move(joint1=-1.0)
     moved = seed.robot.link_pose('tool0', {**Q, 'joint1': -1.0})
     page.wait(lambda: same(page.pose('/base/goal'), moved), 'the gizmo to come along')
-
-
-def test_the_tool_leaves_a_trail() -> None:
-    server = start_server('127.0.0.1', 0, Guard('127.0.0.1'))
-    try:
-        trail = Trail(server, '/trail', np.zeros(3), 0.01, (0, 0, 0))
-        for step in range(3):
-            trail.extend(np.array([0.1 * (step + 1), 0.0, 0.0]))
-        beads = server.scene.get_handle_by_name('/trail')
-        assert isinstance(beads, viser.BatchedMeshHandle)
-        assert np.allclose(beads.batched_positions[:4, 0], (0.3, 0.2, 0.1, 0.0))
-        assert not beads.batched_positions[4:].any()
-        before = beads.batched_positions.copy()
-        trail.extend(np.array([0.3 + 1e-9, 0.0, 0.0]))
-        assert np.array_equal(beads.batched_positions, before), 'a tool at rest adds none'
-    finally:
-        stop_server(server)
 
 
 def test_a_drag_publishes_the_goal(robot: RobotSide, page: Page, seed: Arm) -> None:
