@@ -3,12 +3,15 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
-PYTEST := $(RUN) -m pytest -n logical --max-worker-restart 0
+PYTEST := $(RUN) -m pytest -n logical
+# What programs and browsers do depends on how busy the computer is, so their tests run after the others, those with
+# a browser one at a time. A test of these that fails is run once more by itself; it fails the gate if it fails again.
+ALONE := --max-worker-restart 4 -o cache_dir=.pytest_cache/alone
+AGAIN := $(RUN) -m pytest -o cache_dir=.pytest_cache/alone --last-failed --last-failed-no-failures none
 SETUP := $(PYTHON) tools/set_up.py viewer collision pictures scipy ros-wheels
 # Before the tests: two workers would compile every kernel twice, and a node compiles those that are asked for
 # at low priority, which takes minutes beside tests on all cores.
-BUILD := $(RUN) -m ik_node.kernels.runtime.build
-KERNELS := [ ! -e ik_node/kernels/runtime/build.py ] || { $(BUILD) && $(BUILD) eliminated find_families; }
+KERNELS := [ ! -e ik_node/kernels/runtime/build.py ] || $(RUN) -m ik_node.kernels.runtime.build --all
 
 # A sourced ROS, another active environment or a personal pip setting must not leak into .venv.
 unexport PYTHONHOME PYTHONPATH VIRTUAL_ENV LD_LIBRARY_PATH AMENT_PREFIX_PATH COLCON_PREFIX_PATH
@@ -17,7 +20,8 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo arm test test-all quick durations check bench compare docs faults newest soak clean venv venv-test
+.PHONY: help demo arm test test-all every-test nightly quick durations check bench compare docs faults newest soak clean
+.PHONY: venv venv-arm venv-test set-up-newest
 .DEFAULT_GOAL := help
 
 help:  ## Show this list
@@ -34,21 +38,26 @@ arm: venv-arm  ## Drive a real arm with its viewer: PORT=/dev/ttyACM0 or emulate
 
 test: check  ## Run every check, and the tests that take five minutes on two cores
 	@$(KERNELS)
-	@$(PYTEST) -m 'not long'
+	@$(PYTEST) -m 'not long and not nightly'
 
-test-all: check  ## Run every check and every test, on all cores
-	@$(KERNELS)
-	@$(PYTEST)
+test-all: check every-test  ## Run every check and every test but those of make nightly, as CI does
 
-newest:  ## Run every test with the newest versions of all packages that setup.py allows
-	@$(SETUP) --newest many proofs servos sim test
+newest: set-up-newest every-test  ## make test-all with the newest versions of all packages that setup.py allows
+
+every-test:
 	@$(KERNELS)
-	@$(PYTEST)
+	@$(PYTEST) --max-worker-restart 0 -m 'not process and not browser and not nightly'
+	@$(PYTEST) $(ALONE) -m 'process and not nightly' || { [ $$? -eq 1 ] && $(AGAIN) -m 'process and not nightly'; }
+	@$(RUN) -m pytest $(ALONE) -m 'browser and not nightly' || { [ $$? -eq 1 ] && $(AGAIN) -m 'browser and not nightly'; }
+
+nightly: check  ## Run the tests that test/nightly.txt keeps out of make test-all
+	@$(KERNELS)
+	@$(RUN) -m pytest -m nightly
 
 quick: venv-test  ## Lint, and run the tests that need neither ROS nor a browser nor much time
 	@$(RUN) -m ruff check
 	@$(KERNELS)
-	@$(PYTEST) -q -m 'not slow' $(addprefix test/, unit solver control batch placement reach teach servos sim)
+	@$(PYTEST) -q -m 'not slow and not nightly' $(addprefix test/, unit solver control batch placement reach teach servos sim)
 
 durations:  ## Choose the tests of make quick and make test by the times in FROM=junit.xml, which pytest --junitxml has written
 	@$(PYTHON) test/durations.py '$(FROM)'
@@ -90,3 +99,6 @@ venv-arm:
 
 venv-test:
 	@$(SETUP) many proofs servos sim test
+
+set-up-newest:
+	@$(SETUP) --newest many proofs servos sim test

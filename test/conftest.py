@@ -42,6 +42,11 @@ ROOT = Path(__file__).resolve().parents[1]
 CRASHES = 'IK_NODE_CRASHES'  # variable: the folder with a file for each worker
 MARKS = json.loads(durations.FILE.read_text(encoding='utf-8'))  # slow and long functions, by measured time
 NODES = ('test/recording/', 'test/ros/', 'test/viewer/', 'test/launch/')  # folders whose tests start nodes
+NIGHTLY = tuple(
+    line.split()[0]
+    for line in (ROOT / 'test' / 'nightly.txt').read_text(encoding='utf-8').splitlines()
+    if line.startswith('test/')
+)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -84,21 +89,28 @@ def shared_labels() -> frozenset[str]:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not even import a file if -m leaves all of its tests out: some make arms and solvers first."""
-    without, _, mark = config.option.markexpr.partition('not ')
-    left_out = None if without else MARKS.get(mark)
-    if left_out is None or not collection_path.match('test_*.py'):
+    expression = config.option.markexpr
+    if not re.fullmatch(r'not \w+( and not \w+)*', expression) or not collection_path.match('test_*.py'):
         return None
     text = collection_path.read_text(encoding='utf-8')
     file = collection_path.relative_to(ROOT).as_posix()
     tests = {f'{file}::{name}' for name in re.findall(r'^def (test_\w+)', text, re.MULTILINE)}
-    whole = f'\npytestmark = pytest.mark.{mark}\n' in text
-    return whole or (bool(tests) and tests <= left_out.keys() and 'mark.quick' not in text) or None
+    marks = re.findall(r'not (\w+)', expression)
+    if not marks_of(file).isdisjoint(marks):
+        return True
+    left_out = {test for mark in marks for test in MARKS.get(mark, ())}
+    left_out |= {test for test in tests if 'nightly' in marks and test in NIGHTLY}
+    whole = any(f'\npytestmark = pytest.mark.{mark}\n' in text for mark in marks)
+    return whole or (bool(tests) and tests <= left_out and 'mark.quick' not in text) or None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark the tests that start nodes, and those that are slow or long: as measured, or with real arms."""
-    if item.nodeid.startswith(NODES):
-        item.add_marker('ros')
+    file, _, function = item.nodeid.partition('[')[0].partition('::')
+    for mark in marks_of(file):
+        item.add_marker(mark)
+    if f'{file}::{function}' in NIGHTLY:
+        item.add_marker('nightly')
     for mark, functions in MARKS.items():
         if item.nodeid.partition('[')[0] in functions and not item.get_closest_marker('quick'):
             item.add_marker(mark)
@@ -156,15 +168,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             file = nodeid.partition('::')[0]
             if not nodeid.startswith(NODES):
                 return nodeid
-            return 'browser' if starts_browser(file) else file
+            return 'browser' if 'browser' in marks_of(file) else file
 
     return NodesByFile(config, log)
 
 
 @cache
-def starts_browser(file: str) -> bool:
-    """Whether the tests of a file, relative to the repository, start a browser."""
-    return 'browser_harness' in (ROOT / file).read_text(encoding='utf-8')
+def marks_of(file: str) -> frozenset[str]:
+    """The marks of all tests of a file, relative to the repository: nightly, and what they start."""
+    marks = {'nightly'} if file in NIGHTLY else set()
+    if file.startswith(NODES):
+        text = (ROOT / file).read_text(encoding='utf-8')
+        marks.add('ros')
+        if 'from browser_harness' in text:
+            marks.add('browser')
+        elif 'from processes' in text or 'from viewer_harness' in text:
+            marks.add('process')
+    return frozenset(marks)
 
 
 @pytest.fixture(scope='session')

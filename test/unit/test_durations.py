@@ -22,7 +22,7 @@ REPORT = """<testsuites><testsuite>
 
 def test_make_quick_has_the_folders_whose_tests_are_measured_for_it() -> None:
     makefile = (Path(__file__).parents[2] / 'Makefile').read_text(encoding='utf-8')
-    assert f"-m 'not slow' $(addprefix test/, {' '.join(durations.QUICK)})" in makefile
+    assert f"-m 'not slow and not nightly' $(addprefix test/, {' '.join(durations.QUICK)})" in makefile
 
 
 def test_the_slowest_functions_are_left_out(tmp_path: Path, monkeypatch) -> None:

@@ -254,20 +254,6 @@ def test_the_joystick_needs_a_button_and_repeats_its_commands_often_enough():
     assert 2.0 * period < ArmSettings().incoming_command_timeout
 
 
-def test_files_classes_and_functions_stay_small() -> None:
-    large = []
-    for path in (ROOT / 'ik_node').rglob('*.py'):
-        if 'kernels' in path.parts:  # compiled code does not call across files for nothing
-            continue
-        text = path.read_text()
-        large += [path.name] if len(text.splitlines()) > 400 else []
-        for node in ast.walk(ast.parse(text)):
-            most = {ast.ClassDef: 250, ast.FunctionDef: 60, ast.AsyncFunctionDef: 60}.get(type(node))
-            if most is not None and node.end_lineno - node.lineno >= most:  # type: ignore[attr-defined]
-                large.append(f'{path.name}: {node.name}')  # type: ignore[attr-defined]
-    assert not large
-
-
 def test_test_files_have_different_names() -> None:
     """Pytest cannot collect two of the same name."""
     names = [path.name for path in (ROOT / 'test').rglob('test_*.py')]

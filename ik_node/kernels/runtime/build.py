@@ -19,12 +19,13 @@ def main(given: Sequence[str] | None = None) -> int:
     """Compile what is not compiled yet, one line for each kernel; return 0."""
     parser = argparse.ArgumentParser(prog='python -m ik_node.kernels.runtime.build', description=__doc__)
     parser.add_argument('kernels', nargs='*', help='default: those that the node needs')
+    parser.add_argument('--all', action='store_true', help='also those that are compiled when asked for')
     parser.add_argument('--locked-by', type=int, help=argparse.SUPPRESS)  # an open lock file, inherited
     arguments = parser.parse_args(given)
     unknown = [name for name in arguments.kernels if name not in KERNELS]
     if unknown:
         parser.error(f'there is no kernel {unknown[0]!r}; kernels: {", ".join(KERNELS)}')
-    names = arguments.kernels or list(SERVING)
+    names = list(KERNELS) if arguments.all else arguments.kernels or list(SERVING)
     if reason := takeover.obstacle():
         print(f'no kernels compiled: {reason}')
         return 0
