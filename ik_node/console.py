@@ -11,6 +11,8 @@ from typing import Any, TextIO
 
 from ik_node.errors import IkError, InputError
 
+ROS_ARGS = '--ros-args'
+
 
 def say(text: str, to: TextIO | None = None) -> None:
     """Print text at once (default: to stdout); a closed pipe, as by "| head", or terminal is not an error.
@@ -26,6 +28,17 @@ def say(text: str, to: TextIO | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if stream is not sys.stderr and error.errno not in (errno.EPIPE, errno.EIO):  # as on a full disk
             raise InputError(f'cannot print: {error.strerror}') from None
+
+
+def without_ros(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of a command line that are none of ROS: outside of --ros-args ... --."""
+    own, ros = [], False
+    for word in arguments:
+        if word == ROS_ARGS or (ros and word == '--'):
+            ros = not ros or word == ROS_ARGS
+        elif not ros:
+            own.append(word)
+    return own
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -19,6 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
+from ik_node.console import ROS_ARGS, without_ros
 from ik_node.extras import EXTRAS, PACKAGES, missing
 
 STOPPED = 0  # exit code of a node after a requested shutdown
@@ -26,12 +27,15 @@ INTERRUPTED = 130  # exit code of a command that did not finish
 FAILED = 2  # exit code of a program that cannot start
 
 
-def _run(module: str, interrupted: int, *, node: bool = False) -> NoReturn:
+def _run(module: str, interrupted: int, *, node: str = '') -> NoReturn:
     """Load a module, run its main and end.
 
-    interrupted: exit code after a signal that main does not handle. A node handles SIGINT and SIGTERM from
-    its main on, see ros/run.py; for the others Ctrl-C is a KeyboardInterrupt there.
+    interrupted: exit code after a signal that main does not handle. node: what the program does, if it is a
+    node, which takes only ROS arguments. It handles SIGINT and SIGTERM from its main on, see ros/run.py; for
+    the others Ctrl-C is a KeyboardInterrupt there.
     """
+    if node:
+        _check_arguments(Path(sys.argv[0]).stem, node, sys.argv[1:])
     handled = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     for number in (signal.SIGINT, signal.SIGTERM) if node else (signal.SIGINT,):
         if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
@@ -47,6 +51,28 @@ def _run(module: str, interrupted: int, *, node: bool = False) -> NoReturn:
     except ModuleNotFoundError as error:
         code = _explain(error)
     _end(code)
+
+
+def _check_arguments(program: str, does: str, given: list[str]) -> None:
+    """End a node that is asked for help (exit code 0) or is given an argument that is none of ROS.
+
+    It would ignore the argument, and move an arm.
+    """
+    if {'-h', '--help'} & set(given):
+        print(
+            f'usage: {program} [{ROS_ARGS} [-p NAME:=VALUE] [--params-file FILE] [-r FROM:=TO] ...]\n\n'
+            f'{program} {does}.\n\nIt is a ROS node: the options are its parameters and remappings, such as '
+            f'-p use_sim_time:=true.\nThe parameters of all nodes are in docs/reference and '
+            'config/ik_node.yaml.'
+        )
+        _end(0)
+    if own := without_ros(given):
+        print(
+            f'{program}: error: unrecognized arguments: {" ".join(own)}; ROS arguments are allowed, as in '
+            f'{program} {ROS_ARGS} -p NAME:=VALUE; see {program} --help',
+            file=sys.stderr,
+        )
+        _end(FAILED)
 
 
 def _explain(error: ModuleNotFoundError) -> int:
@@ -69,21 +95,21 @@ def _end(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _node(module: str) -> Callable[[], NoReturn]:
-    return partial(_run, module, STOPPED, node=True)
+def _node(module: str, does: str) -> Callable[[], NoReturn]:
+    return partial(_run, module, STOPPED, node=does)
 
 
 def _command(module: str) -> Callable[[], NoReturn]:
     return partial(_run, module, INTERRUPTED)
 
 
-ik_node = _node('ik_node.ros.node.node')  # the solver
-ik_viewer = _node('ik_node.viewer.node')  # the page in a browser
-ik_marker = _node('ik_node.ros.rviz.marker_node')  # the interactive marker for RViz
-ik_goals = _node('ik_node.ros.programs.track_player')  # publishes goals along a track
-ik_plant = _node('ik_node.sim.node')  # the simulated arm
-ik_teleop = _node('ik_node.ros.programs.teleop_keys')  # moves an arm with the keys of a terminal
-ik_servos = _node('ik_node.ros.servos.node')  # drives an arm with servos on a bus
+ik_node = _node('ik_node.ros.node.node', 'moves an arm to goals')
+ik_viewer = _node('ik_node.viewer.node', 'shows an arm in a browser, where its goal can be dragged')
+ik_marker = _node('ik_node.ros.rviz.marker_node', 'shows the goal of an arm in RViz as a marker to drag')
+ik_goals = _node('ik_node.ros.programs.track_player', 'publishes goals along a track')
+ik_plant = _node('ik_node.sim.node', 'simulates an arm and its controllers')
+ik_teleop = _node('ik_node.ros.programs.teleop_keys', 'moves an arm with the keys of a terminal')
+ik_servos = _node('ik_node.ros.servos.node', 'drives an arm with servos on a bus')
 ik_goto = _command('ik_node.ros.programs.goto')  # sends a goal and waits for the arm
 ik_play = _command('ik_node.ros.programs.play')  # runs a program of taught points
 ik_demo = partial(_run, 'ik_node.startup.demo', STOPPED)  # runs solver, viewer and goals

@@ -20,13 +20,17 @@ from rclpy.logging import get_logger
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
-from ik_node.errors import IkError
+from ik_node.errors import IkError, InputError
 from ik_node.ros.signal_flag import ENDING, SignalFlag
 from ik_node.ros.spin import CLOSING, spin_until_shutdown
 
 SWITCH_INTERVAL = 0.0005  # [s]: how long one thread may hold the interpreter while another waits
 NOTICE = 0.1  # [s] within which a signal is processed
 DELIVERY = 0.5  # [s] for the last messages to arrive, if their subscribers acknowledge them
+
+
+class ArgumentError(InputError):
+    """ROS arguments of the command line cannot be read."""
 
 
 class ClosableNode(Node):
@@ -44,7 +48,7 @@ def run(name: str, make: Callable[[], ClosableNode]) -> int:
     """Make the node called name, spin it until a signal or a shutdown, close it; return the exit code.
 
     Signals are those of Ctrl-C, of kill, and of a terminal that is closed. 0 after a requested shutdown, 1 if
-    the node cannot start, with the reason in the log.
+    the node cannot start, with the reason in the log, 2 for arguments that ROS cannot read.
     """
     asked = SignalFlag()
     # From here on no signal raises an exception, not even a second one. ROS would shut down its context at
@@ -53,17 +57,16 @@ def run(name: str, make: Callable[[], ClosableNode]) -> int:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, asked.set)
     _find_log_folder()
-    try:
-        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
-    except RuntimeError as error:  # of rcl, for arguments that it cannot parse
-        print(error, file=sys.stderr)
-        return 1
     node: ClosableNode | None = None
     try:
+        begin()
         if not asked.is_set():
             node = make()
             sys.setswitchinterval(SWITCH_INTERVAL)
             _spin(node, asked)
+    except ArgumentError as error:
+        print(f'{name}: error: {error}', file=sys.stderr)
+        return 2
     except IkError as error:
         get_logger(name).fatal(str(error))
         return 1
@@ -72,6 +75,18 @@ def run(name: str, make: Callable[[], ClosableNode]) -> int:
             node.close()
         rclpy.utilities.try_shutdown()
     return 0
+
+
+def begin() -> None:
+    """Initialise rclpy without its signal handlers. Raises ArgumentError for arguments it cannot read."""
+    try:
+        rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    except RuntimeError as error:
+        reason = str(error).split(', at /')[0].removeprefix('failed to initialize rcl: ')
+        raise ArgumentError(
+            f'ROS cannot read the arguments after --ros-args: {reason}. They are -p NAME:=VALUE, '
+            '--params-file FILE, -r FROM:=TO and those of ros2 run'
+        ) from None
 
 
 def _spin(node: ClosableNode, asked: SignalFlag) -> None:

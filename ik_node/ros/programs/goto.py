@@ -17,15 +17,15 @@ from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped
 from rcl_interfaces.srv import GetParameters
 from rclpy.client import Client
 from rclpy.qos import QoSProfile
-from rclpy.signals import SignalHandlerOptions
 from std_srvs.srv import Trigger
 
 from ik_node.checks import Array, count_in, yaml_number
 from ik_node.cli.arguments import PlainParser, add_goal, unit_direction
-from ik_node.console import run, say
+from ik_node.console import run, say, without_ros
 from ik_node.errors import InputError
 from ik_node.ros.conversions import array_point, matrix_pose, report_values, stamp_text
 from ik_node.ros.programs.spinning import Spinner
+from ik_node.ros.run import begin
 from ik_node.tracks.curves import tip_pose
 
 PATIENCE = 10.0  # [s] for ik_node to appear, and to answer
@@ -155,7 +155,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument('--line', action='store_true', help='move there in a straight line')
     parser.add_argument('--tool', default='', help='name of the tool, where there are several')
     parser.add_argument('--frame', default='', help='frame of the goal (default: the base link)')
-    arguments = rclpy.utilities.remove_ros_args(sys.argv if given is None else ['', *given])[1:]
+    arguments = without_ros(sys.argv[1:] if given is None else given)
     return run(_goto, parser.parse_args(arguments))
 
 
@@ -163,7 +163,7 @@ def _goto(arguments: argparse.Namespace) -> int:
     if arguments.line and arguments.direction is None:
         raise InputError('--line needs a --direction')
     direction = None if arguments.direction is None else unit_direction(arguments.direction)
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    begin()
     goto, sent = Goto(arguments.tool), False
     goto.spinner.handle_signals()
     try:

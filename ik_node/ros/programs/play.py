@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import rclpy
-from rclpy.signals import SignalHandlerOptions
 from std_msgs.msg import String
 
 from ik_node.cli.arguments import PlainParser
-from ik_node.console import run, say
+from ik_node.console import run, say, without_ros
 from ik_node.errors import InputError, quoted
 from ik_node.ros.programs.player import Player
 from ik_node.ros.programs.spinning import Spinner
 from ik_node.ros.qos import LATCHED
+from ik_node.ros.run import begin
 from ik_node.teach.check import Checked
 from ik_node.teach.checker import Checker
 from ik_node.teach.program import Program
@@ -107,7 +107,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument(
         '--check', action='store_true', help='check the program from where the arm is; do not run it'
     )
-    arguments = rclpy.utilities.remove_ros_args(sys.argv if given is None else ['', *given])[1:]
+    arguments = without_ros(sys.argv[1:] if given is None else given)
     return run(_play, parser.parse_args(arguments))
 
 
@@ -115,7 +115,7 @@ def _play(arguments: argparse.Namespace) -> int:
     if arguments.loops < 0:
         raise InputError(f'--loops must be 0 or more, got {arguments.loops}')
     program = Program.load(arguments.program)
-    rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
+    begin()
     play = Play(program)
     play.spinner.handle_signals()  # the arm must not go on without its program
     try:
