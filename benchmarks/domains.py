@@ -7,6 +7,8 @@ import os
 import random
 import socket
 
+from ik_node.ros.sessions import DOMAINS, take_domain
+
 _held: list[socket.socket] = []  # names of the domains that this process has
 
 
@@ -23,14 +25,8 @@ def own_domain() -> None:
 
 
 def free_domain() -> tuple[int, socket.socket]:
-    """Return a domain that no other process has, and the socket that holds its name."""
-    # above are the ports that Linux gives to anybody
-    for domain in random.SystemRandom().sample(range(1, 102), 101):
-        name = socket.socket(socket.AF_UNIX)
-        try:
-            name.bind(f'\0ik_node test in domain {domain}')
-        except OSError:
-            name.close()
-            continue
-        return domain, name
-    raise RuntimeError('all ROS domains are in use')
+    """Return a domain that no other process has, and the socket that keeps it."""
+    taken = take_domain(random.SystemRandom().sample(DOMAINS, len(DOMAINS)))
+    if taken is None:
+        raise RuntimeError('all ROS domains are in use')
+    return taken

@@ -6,7 +6,8 @@ simulated by ik_plant, and ik_node commands it by trajectories. With --teleop th
 the arm instead of ik_goals.
 
 Everything stays on this machine: the nodes discover only nodes of the same host, the viewer listens on
-127.0.0.1 and prints the URL of its page.
+127.0.0.1 and prints the URL of its page. Each ik_demo has a ROS domain of its own,
+which ik_goto, ik_play and ik_teleop find, unless ROS_DOMAIN_ID is set.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -26,6 +28,7 @@ from ik_node import console
 from ik_node.errors import IkError, InputError, MissingError, join_names
 from ik_node.extras import EXTRAS, require
 from ik_node.ros.servos.settings import ON_EXIT
+from ik_node.ros.sessions import CALLS, DOMAIN, DOMAINS, SESSION, hang_up, session_in, take_domain
 from ik_node.ros.signal_flag import SignalFlag
 from ik_node.share import PACKAGE
 from ik_node.startup.arguments import ARGUMENTS, NO_SIMULATION, SEED
@@ -37,7 +40,6 @@ from ik_node.startup.tool_tracks import CHOICES
 from ik_node.tracks.settings import NO_TRACK
 
 HOST = '127.0.0.1'
-DOMAIN = 'ROS_DOMAIN_ID'
 KEYS = 'ik_teleop'
 SIMULATED = {'noise': 2e-4, 'latency': 0.005, 'droop': 0.005}  # [rad], [s], [rad]: a good small arm
 
@@ -137,8 +139,34 @@ def check_port(port: int) -> None:
             ) from None
 
 
-def watch(children: list[Child], stop: SignalFlag, tools: Sequence[str]) -> int:
-    """Report the status until a stop is requested or a child ends; return the exit code."""
+def own_domain() -> socket.socket | None:
+    """Choose the ROS domain of this session; return the socket that keeps it, for the children too.
+
+    None if that domain is not only this session's.
+    """
+    given = os.environ.get(DOMAIN, '')
+    taken = take_domain([int(given)] if given.isdecimal() else [] if given else DOMAINS)
+    if taken is None:
+        there = session_in(int(given)) if given.isdecimal() else None
+        if there:
+            say(f'another session is in the same ROS domain: {there}; unset {DOMAIN} for one of its own')
+        say(f'ROS domain {given or 0}, this machine only; Ctrl-C stops everything')
+        return None
+    domain, name = taken
+    name.listen(CALLS)
+    os.environ[DOMAIN] = str(domain)
+    others = '' if given else f' (for other ROS programs: export {DOMAIN}={domain})'
+    say(f'ROS domain {domain}, this machine only{others}; Ctrl-C stops everything')
+    return name
+
+
+def watch(
+    children: list[Child], stop: SignalFlag, tools: Sequence[str], name: socket.socket | None = None
+) -> int:
+    """Report the status until a stop is requested or a child ends; return the exit code.
+
+    name: the socket that keeps the domain.
+    """
     listener = Listener(tools, say)
     try:
         while not stop.is_set():
@@ -148,6 +176,8 @@ def watch(children: list[Child], stop: SignalFlag, tools: Sequence[str]) -> int:
                 if child.exit_code is not None:
                     say(f'{child.title} ended with exit code {child.exit_code}; stopping the others')
                     return 1
+            if name is not None:
+                hang_up(name)
             listener.listen(0.2)
         return 0
     finally:
@@ -172,15 +202,16 @@ def run(options: argparse.Namespace) -> int:
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
     if os.environ.get('ROS_DISTRO') == 'humble':  # knows only the older variable
         os.environ['ROS_LOCALHOST_ONLY'] = '1'
-    say(f'ROS domain {os.environ.get(DOMAIN, "0")}, this machine only; Ctrl-C stops everything')
+    os.environ[SESSION] = secrets.token_hex(4)
+    name = own_domain()
     children: list[Child] = []
     with tempfile.TemporaryDirectory(prefix='ik_demo_') as folder:
         try:
             for start in nodes:
                 more = extra.get(start.executable, {})
-                children.append(Child(start, more, Path(folder), reads_keys=start.executable == KEYS))
+                children.append(Child(start, more, Path(folder), start.executable == KEYS, name))
                 say(f'starting {children[-1].title}')
-            code = watch(children, stop, planned.tools)
+            code = watch(children, stop, planned.tools, name)
         finally:
             say('stopping')
             well = stop_all(children, say)

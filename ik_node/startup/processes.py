@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -27,9 +28,14 @@ class Child:
     """
 
     def __init__(
-        self, program: Program, more: Mapping[str, Any], folder: Path, reads_keys: bool = False
+        self,
+        program: Program,
+        more: Mapping[str, Any],
+        folder: Path,
+        reads_keys: bool = False,
+        kept: socket.socket | None = None,
     ) -> None:
-        """more: further parameters. folder: for its parameter file."""
+        """more: further parameters. folder: for its parameter file. kept: a socket that it keeps open too."""
         self.name = program.executable
         self.title = '/'.join(filter(None, (program.namespace, self.name)))
         file = folder / f'{self.title.replace("/", "_")}.yaml'
@@ -46,6 +52,7 @@ class Child:
             self._process = subprocess.Popen(
                 [sys.executable, '-m', 'ik_node.start', self.name, '--ros-args', *arguments],
                 start_new_session=not reads_keys,
+                pass_fds=() if kept is None else (kept.fileno(),),
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -26,6 +26,7 @@ from ik_node.errors import InputError
 from ik_node.ros.conversions import array_point, matrix_pose, report_values, stamp_text
 from ik_node.ros.programs.spinning import Spinner
 from ik_node.ros.run import begin
+from ik_node.ros.sessions import join
 from ik_node.tracks.curves import tip_pose
 
 PATIENCE = 10.0  # [s] for ik_node to appear, and to answer
@@ -163,6 +164,7 @@ def _goto(arguments: argparse.Namespace) -> int:
     if arguments.line and arguments.direction is None:
         raise InputError('--line needs a --direction')
     direction = None if arguments.direction is None else unit_direction(arguments.direction)
+    join('ik_goto')
     begin()
     goto, sent = Goto(arguments.tool), False
     goto.spinner.handle_signals()

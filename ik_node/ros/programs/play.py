@@ -19,6 +19,7 @@ from ik_node.ros.programs.player import Player
 from ik_node.ros.programs.spinning import Spinner
 from ik_node.ros.qos import LATCHED
 from ik_node.ros.run import begin
+from ik_node.ros.sessions import join
 from ik_node.teach.check import Checked
 from ik_node.teach.checker import Checker
 from ik_node.teach.program import Program
@@ -115,6 +116,7 @@ def _play(arguments: argparse.Namespace) -> int:
     if arguments.loops < 0:
         raise InputError(f'--loops must be 0 or more, got {arguments.loops}')
     program = Program.load(arguments.program)
+    join('ik_play')
     begin()
     play = Play(program)
     play.spinner.handle_signals()  # the arm must not go on without its program

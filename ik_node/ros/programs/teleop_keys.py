@@ -19,9 +19,11 @@ from std_msgs.msg import Int8
 from std_srvs.srv import Trigger
 
 from ik_node.console import say
+from ik_node.errors import InputError
 from ik_node.ros.interfaces import SERVO_STATUS
 from ik_node.ros.qos import NEWEST
 from ik_node.ros.run import ClosableNode, run
+from ik_node.ros.sessions import join
 
 RATE = 50.0  # [Hz] of the twists
 HELD = 0.15  # [s] for which a key is active: terminals repeat a held key faster
@@ -144,4 +146,9 @@ class KeysNode(ClosableNode):
 
 def main() -> int:
     """Run ik_teleop."""
+    try:
+        join('ik_teleop')
+    except InputError as error:
+        say(f'error: {error}', sys.stderr)
+        return 2
     return run('ik_teleop', KeysNode)
