@@ -35,6 +35,7 @@ class EpisodeTable:
             raise InputError(f'two columns have the name {quoted(twice[0])}')
         self._file, self._episode = file, episode
         self.names: list[str] = list(file.names)
+        self.others: dict[str, list[str]] = {}  # a table has no other features
 
     def episodes(self, columns: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Return each episode with some columns of its frames.

@@ -34,10 +34,10 @@ def solve_episode(solver: IkSolver, rows: GoalRows, times: Array) -> pa.RecordBa
 
     The path is that of IkSolver.solve_path, whose largest joint move is least. Frames that cannot be met, and
     those between them, follow the frame before as IkSolver.solve_nearby does. A frame without a goal is
-    invalid: it holds the joints, and its errors are NaN. jump: no continuous motion along the goals leads
-    there from the frame before, or, where one of both is not met, the tool leaves the straight way between
-    them by more than STRAY. too_fast: a joint exceeds its velocity limit from the frame before, as every
-    motion does where the time does not increase.
+    invalid: it holds the joints, and its errors are null, as is that of a direction that was not asked for.
+    jump: no continuous motion along the goals leads there from the frame before, or, where one of both is
+    not met, the tool leaves the straight way between them by more than STRAY. too_fast: a joint exceeds its
+    velocity limit from the frame before, as every motion does where the time does not increase.
     """
     arm = solver.arm
     count = len(rows.positions)
@@ -59,10 +59,13 @@ def solve_episode(solver: IkSolver, rows: GoalRows, times: Array) -> pa.RecordBa
     jump[loose + 1] |= _strays(arm, q[loose], q[loose + 1])
     errors = np.array([solver.errors(goal, row) for goal, row in zip(goals, q, strict=True)]).reshape(-1, 2)
     errors[~valid] = np.nan
+    if rows.directions is None:
+        errors[:, 1] = np.nan
     moves = np.abs(np.diff(q, axis=0, prepend=q[:1]))
     periods = np.nan_to_num(np.diff(times, prepend=times[:1]), posinf=0.0).clip(0.0)
     too_fast = (moves > arm.velocity * periods[:, None] * SLACK).any(axis=1)
-    columns = [pa.array(column) for column in (*q.T, *errors.T, solved, jump, too_fast, ~valid)]
+    columns = [pa.array(column) for column in (*q.T, solved, jump, too_fast, ~valid)]
+    columns[arm.n : arm.n] = [pa.array(column, from_pandas=True) for column in errors.T]  # NaN: null
     columns.append(pa.array([rows.wrong.get(k) for k in range(count)], pa.string()))
     columns.append(pa.array(times))
     return pa.RecordBatch.from_arrays(columns, [*arm.joint_names, *FOUND, SECONDS])

@@ -34,7 +34,8 @@ QUANTILES = {'q01': 0.01, 'q10': 0.1, 'q50': 0.5, 'q90': 0.9, 'q99': 0.99}
 class LerobotDataset:
     """A dataset in a folder, and one of its features, whose components have names.
 
-    root, feature, fps [1/s], names: of the components. count: of the episodes.
+    root, feature, fps [1/s], names: of the components. count: of the episodes. others: the names of the
+    components of other features.
     """
 
     def __init__(self, root: Path, feature: str) -> None:
@@ -54,15 +55,11 @@ class LerobotDataset:
             raise InputError(f'"{root}" has {self.fps:g} frames per second in meta/info.json')
         if feature not in features:
             raise InputError(f'no feature {feature!r}; the features are {join_names(features)}')
-        names = features[feature].get('names')
-        if isinstance(names, dict):  # either with their places, or in groups
-            if all(isinstance(place, int) for place in names.values()):
-                names = sorted(names, key=lambda name: names[name])
-            else:
-                names = [name for group in names.values() for name in group]
+        names = _names_of(features[feature])
         if not names:
             raise InputError(f'the components of {feature!r} have no names in meta/info.json')
-        self.names: list[str] = list(names)
+        self.names: list[str] = names
+        self.others = {name: _names_of(one) for name, one in features.items() if name != feature}
         self._files = [path for path in _files(root / 'data') if path.suffix == '.parquet']
         self._unchanged = Unchanged(root, self._files)
 
@@ -213,6 +210,17 @@ class LerobotDataset:
             column = pa.array([row[key] for row in rows], table.schema.field(place).type)
             table = table.set_column(place, table.schema.field(place), column)
         return table
+
+
+def _names_of(feature: Any) -> list[str]:
+    """Return the names of the components of a feature in meta/info.json."""
+    names = feature.get('names') if isinstance(feature, dict) else None
+    if isinstance(names, dict):  # either with their places, or in groups
+        places: dict[str, Any] = names
+        if all(isinstance(place, int) for place in places.values()):
+            return sorted(places, key=lambda name: places[name])
+        names = [name for group in names.values() if isinstance(group, list) for name in group]
+    return [str(name) for name in names] if isinstance(names, list) else []
 
 
 def _statistics_of(values: Array, keys: Any) -> dict[str, list[float]]:

@@ -55,15 +55,16 @@ class EpisodeReport:
 
     frames, and how many of them have each of FLAGS. runs: of NAMED, the first and the last frame of each run
     of frames that have it. reason: why the first invalid frame is so.
-    position_errors [m] and direction_errors [rad]: quantiles at SHARES. largest_step [rad or m] of a joint.
+    position_errors [m] and direction_errors [rad]: quantiles at SHARES, None where no frame has a pose or a
+    direction. largest_step [rad or m] of a joint.
     """
 
     episode: int | str
     frames: int
     flagged: dict[str, int]
     runs: dict[str, list[tuple[int, int]]]
-    position_errors: tuple[float, ...]
-    direction_errors: tuple[float, ...]
+    position_errors: tuple[float, ...] | None
+    direction_errors: tuple[float, ...] | None
     largest_step: float
     reason: str
 
@@ -77,8 +78,8 @@ class EpisodeReport:
             found.num_rows,
             {name: int(flag.sum()) for name, flag in flags.items()},
             {name: _runs(flags[name]) for name in NAMED},
-            _quantiles(found.column('position_error').to_numpy()),
-            _quantiles(found.column('direction_error').to_numpy()),
+            _quantiles(found.column('position_error')),
+            _quantiles(found.column('direction_error')),
             float(np.abs(np.diff(q, axis=0)).max(initial=0.0)),
             next((one.as_py() for one in found.column('reason_text').drop_null()), ''),
         )
@@ -97,7 +98,8 @@ def worst_of(reports: Sequence[EpisodeReport]) -> list[EpisodeReport]:
 
     def badness(report: EpisodeReport) -> tuple[float, ...]:
         flagged = report.flagged
-        return flagged['invalid'], flagged['jump'], report.position_errors[-1], report.direction_errors[-1]
+        largest = [max(errors or (0.0,)) for errors in (report.position_errors, report.direction_errors)]
+        return flagged['invalid'], flagged['jump'], *largest
 
     return sorted(reports, key=badness, reverse=True)[:WORST]
 
@@ -113,10 +115,10 @@ def _runs(flag: NDArray[np.bool_]) -> list[tuple[int, int]]:
     return [(first, end - 1) for first, end in zip(changes[::2], changes[1::2], strict=True)]
 
 
-def _quantiles(errors: Array) -> tuple[float, ...]:
-    """Return the errors at SHARES, of frames that have one; zero if none has."""
-    errors = errors[~np.isnan(errors)]
-    return tuple(np.quantile(errors, SHARES).tolist()) if len(errors) else (0.0,) * len(SHARES)
+def _quantiles(errors: pa.Array) -> tuple[float, ...] | None:
+    """Return the errors at SHARES, of frames that have one; None if none has."""
+    known = errors.drop_null().to_numpy()
+    return tuple(np.quantile(known, SHARES).tolist()) if len(known) else None
 
 
 class Episodes(Protocol):

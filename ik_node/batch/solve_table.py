@@ -27,7 +27,7 @@ def schema(solver: IkSolver, count: bool = False) -> pa.Schema:
         *((name, pa.float64()) for name in solver.arm.joint_names),
         ('status', text),
         ('position_error', pa.float64()),  # [m]
-        ('direction_error', pa.float64()),  # [rad]
+        ('direction_error', pa.float64()),  # [rad], null where no direction was asked for
         ('reason', text),
         ('reason_text', pa.string()),
         *([('solutions', pa.int32()), ('complete', pa.bool_())] if count else []),
@@ -45,10 +45,10 @@ def solve_table(
     """Solve a table of goals as IkSolver.solve_batch does; return a row for each, in their order.
 
     columns: fields of GoalColumns; not needed for the default names. The result has a column for each joint
-    [rad or m], status (solved, unreachable, not found, invalid), position_error [m], direction_error [rad],
-    reason (a code) and reason_text; with count also the number of solutions, and whether it is complete. A
-    row that holds no goal is invalid, its joints null. workers: threads, None: one per core. Raises
-    InputError for columns that are missing or hold no numbers.
+    [rad or m], status (solved, unreachable, not found, invalid), position_error [m], direction_error [rad]
+    (null without directions), reason (a code) and reason_text; with count also the number of solutions, and
+    whether it is complete. A row that holds no goal is invalid, its joints null. workers: threads, None: one
+    per core. Raises InputError for columns that are missing or hold no numbers.
     """
     found = GoalColumns.found(goals.schema.names, columns)
     rows = goals.select(found.names).combine_chunks()
@@ -78,6 +78,8 @@ def solve_rows(
         q, errors = _with_rolls(solver, rows, found, valid)
     mask = None if valid.all() else ~valid
     arrays = [pa.array(column, mask=mask) for column in (*q.T, *errors)]
+    if rows.directions is None:  # an error of zero would be read as a direction that is met
+        arrays[-1] = pa.nulls(len(status), pa.float64())
     return pa.RecordBatch.from_arrays(
         [
             *arrays[:-2],

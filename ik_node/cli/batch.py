@@ -16,6 +16,7 @@ from ik_node.cli.goal_options import (
     add_workers,
     described,
     given_columns,
+    note_unused,
     output_path,
     require_packages,
     workers_of,
@@ -27,6 +28,8 @@ from ik_node.solver.solver import IkSolver
 
 if TYPE_CHECKING:
     from ik_node.batch.job import Summary
+
+FIRST = 1000  # rows whose angles are looked at before all are solved
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -61,6 +64,7 @@ def _batch(arguments: argparse.Namespace) -> int:
     columns = GoalColumns.found(goals.names, given_columns(arguments))
     columns.check_for(arm)
     say(f'{arm.describe()}\ngoals: {described(columns)}')
+    note_unused(columns, goals.names, arm, lambda: next(goals.batches(columns.names, FIRST), None))
     task = Task(IkSolver(arm, time_budget=math.inf, compile='wait'), columns, arguments.count)
     start = time.monotonic()
     job = Job(task, goals, output)
@@ -74,7 +78,7 @@ def _batch(arguments: argparse.Namespace) -> int:
             sys.stderr,
         )
         return 130
-    say(_told(summary, time.monotonic() - start))
+    say(_told(summary, time.monotonic() - start) + ('' if columns.directed else '\ndirection    not asked'))
     say(f'wrote {output}')
     return 0
 

@@ -5,18 +5,27 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ik_node.console import say
 from ik_node.errors import InputError, join_names, path_text
 from ik_node.extras import require
 from ik_node.solver.cores import usable_cores
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ik_node.batch.goal_columns import GoalColumns
     from ik_node.batch.workers import Work, Workers
+    from ik_node.model.arm import Arm
 
-COLUMNS = ('position', 'direction', 'quaternion', 'order', 'rotvec', 'lateral', 'seed', 'frame')
+COLUMNS = (
+    *('position', 'direction', 'quaternion', 'order', 'rotvec', 'rpy', 'degrees'),
+    *('lateral', 'seed', 'frame'),
+)
 
 
 def add_columns(parser: argparse.ArgumentParser, placed: bool = False) -> None:
@@ -24,7 +33,7 @@ def add_columns(parser: argparse.ArgumentParser, placed: bool = False) -> None:
     group = parser.add_argument_group(
         'columns',
         'column names: either one number per column, or one column of lists; not needed for the default '
-        'names',
+        'names. A name that ends with a unit, such as "x [mm]" or roll_deg, has its numbers in that unit',
     )
     group.add_argument(
         '--position',
@@ -41,8 +50,19 @@ def add_columns(parser: argparse.ArgumentParser, placed: bool = False) -> None:
         '--quaternion', nargs='+', metavar='COLUMN',
         help="orientation of the tip link's frame, whose origin the position then is",
     )  # fmt: skip
+    group.add_argument(
+        '--order', choices=('xyzw', 'wxyz'),
+        help='order of the quaternion components (default: as the columns are named)',
+    )  # fmt: skip
     group.add_argument('--rotvec', nargs='+', metavar='COLUMN', help='the same as a rotation vector [rad]')
-    group.add_argument('--order', choices=('xyzw', 'wxyz'), help='order of the quaternion components')
+    group.add_argument(
+        '--rpy', nargs='+', metavar='COLUMN',
+        help='the same as roll, pitch and yaw [rad], in this order: turned about the fixed axes x, then y, '
+        'then z, as in URDF',
+    )  # fmt: skip
+    group.add_argument(
+        '--degrees', action='store_true', help='the angles of --rpy or --rotvec are in degrees'
+    )
     group.add_argument(
         '--frame', metavar='COLUMN',
         help='frame of each goal; '
@@ -109,10 +129,27 @@ def workers_of(arguments: argparse.Namespace, work: Work) -> Workers:
 def described(columns: GoalColumns) -> str:
     """Return where the goals come from."""
     parts = []
-    for what in ('position', 'direction', 'quaternion', 'rotvec', 'lateral', 'seed', 'frame'):
+    for what in ('position', 'direction', 'quaternion', 'rotvec', 'rpy', 'lateral', 'seed', 'frame'):
         names = getattr(columns, what)
         if names:
-            parts.append(f'{what} from {names if isinstance(names, str) else join_names(names)}')
-    if not any(part.startswith(('direction', 'quaternion', 'rotvec')) for part in parts):
-        parts.append('direction free')
-    return '; '.join(parts)
+            unit = ' in degrees' if what in ('rotvec', 'rpy') and columns.degrees else ''
+            parts.append(f'{what} from {names if isinstance(names, str) else join_names(names)}{unit}')
+    return '; '.join(parts if columns.directed else [*parts, 'direction free'])
+
+
+def note_unused(
+    columns: GoalColumns, names: Sequence[str], arm: Arm, first: Callable[[], pa.RecordBatch | None]
+) -> None:
+    """Print notes on columns of orientations that are not used, and on angles in a doubtful unit.
+
+    first: returns some of the rows. Raises InputError for angles that can only be in another unit.
+    """
+    from ik_node.batch.goal_columns import doubt_of_angles
+
+    joints = [joint.name for joint in arm.robot.movable]
+    joints += [f'{name}.pos' for name in joints]
+    for sentence in columns.unused_orientations(names, joints):
+        say(f'note: {sentence}', sys.stderr)
+    rows = first() if columns.rpy or columns.rotvec else None
+    if rows is not None and (doubt := doubt_of_angles(rows, columns)):
+        say(f'note: {doubt}', sys.stderr)

@@ -18,6 +18,7 @@ from ik_node.cli.goal_options import (
     add_workers,
     described,
     given_columns,
+    note_unused,
     output_path,
     require_packages,
     workers_of,
@@ -84,13 +85,14 @@ def _retarget(arguments: argparse.Namespace) -> int:
     warn(arm)
     source: EpisodeTable | LerobotDataset
     source, fps = _table(arguments) if arguments.episode else _dataset(arguments)
-    columns = _columns(arguments, source.names)
+    columns = _columns(arguments, source)
     columns.check_for(arm)
     task = EpisodeTask(
         IkSolver(arm, time_budget=math.inf, compile='wait'), columns, fps, arguments.time or ''
     )
     job = Retargeting(task, source, output)
     say(f'{arm.describe()}\nposes: {described(columns)}; they become {", ".join(job.written)}')
+    note_unused(columns, source.names, arm, lambda: next(source.episodes(columns.names), ('', None))[1])
     start = time.monotonic()
     try:
         with workers_of(arguments, job.work) as workers, ProgressBar(source.count, 'episodes') as progress:
@@ -147,16 +149,30 @@ def _table(arguments: argparse.Namespace) -> tuple[EpisodeTable, float]:
     return table, arguments.fps or 0.0
 
 
-def _columns(arguments: argparse.Namespace, names: Sequence[str]) -> GoalColumns:
+def _columns(arguments: argparse.Namespace, source: EpisodeTable | LerobotDataset) -> GoalColumns:
     """Return the columns that were named, or have the usual names. Raises InputError."""
-    from ik_node.batch.goal_columns import GoalColumns
+    from ik_node.batch.goal_columns import GoalColumns, usual_position
 
-    given = given_columns(arguments)
+    names, given = source.names, given_columns(arguments)
+    others = [name for name, own in source.others.items() if _has_pose(own)]
     if not given['position'] and set(POSITION) <= set(names):
         given['position'] = POSITION
-        if set(ROTVEC) <= set(names) and not (given['direction'] or given['quaternion']):
+        if set(ROTVEC) <= set(names) and not any(given[one] for one in ('direction', 'quaternion', 'rpy')):
             given['rotvec'] = given['rotvec'] or ROTVEC
+    elif others and not given['position'] and not usual_position(names):
+        raise InputError(
+            f'feature {quoted(arguments.feature or "action")} has no positions, {join_names(others)} has: '
+            f'--feature {others[0]}. Its components are {join_names(names)}'
+        )
+    for other in others:
+        say(f'note: feature {quoted(other)} holds poses too and is copied unchanged', sys.stderr)
     return GoalColumns.found(names, given)
+
+
+def _has_pose(names: Sequence[str]) -> bool:
+    from ik_node.batch.goal_columns import usual_position
+
+    return set(POSITION) <= set(names) or bool(usual_position(names))
 
 
 def _told(reports: Sequence[EpisodeReport], seconds: float) -> str:
@@ -180,8 +196,8 @@ def _told(reports: Sequence[EpisodeReport], seconds: float) -> str:
 
 def _line(report: EpisodeReport) -> str:
     """Return a line on an episode: errors in the median, at 95 % and at most."""
-    position = ' / '.join(f'{1e3 * error:.1f}' for error in report.position_errors)
-    direction = ' / '.join(f'{math.degrees(error):.1f}' for error in report.direction_errors)
+    position = ' / '.join(f'{1e3 * error:.1f}' for error in report.position_errors or ())
+    direction = ' / '.join(f'{math.degrees(error):.1f}' for error in report.direction_errors or ())
     flags = ''.join(
         f', {report.flagged[name]} frames {name.replace("_", " ")} (first: {runs[0][0]})'
         for name, runs in report.runs.items()
@@ -190,5 +206,6 @@ def _line(report: EpisodeReport) -> str:
     flags += f'; frame {report.runs["invalid"][0][0]}: {report.reason}' if report.reason else ''
     return (
         f'episode {report.episode}: {report.flagged["solved"]} of {report.frames} frames solved, '
-        f'{position} mm and {direction} degrees off, largest step {report.largest_step:.3g}{flags}'
+        f'{position or "-"} mm and {f"{direction} degrees" if direction else "direction not asked,"} off, '
+        f'largest step {report.largest_step:.3g}{flags}'
     )

@@ -49,7 +49,7 @@ def _solve(arguments: argparse.Namespace) -> int:
     solver = IkSolver(arm)
     solution, every = _answers(solver, goal, arguments.seed, arguments.lock)
     if arguments.json:
-        data = _as_data(arm, solution, every)
+        data = _as_data(arm, solution, every, goal.direction is not None)
         if arguments.prove:
             data['proof'] = _proof_as_data(solver.prove(goal, arguments.seed))
         say(json.dumps(data, indent=2))
@@ -77,12 +77,12 @@ def _answers(
     return solution, Solutions((), complete=solution.status is Status.UNREACHABLE)
 
 
-def _as_data(arm: Arm, solution: Solution, every: Solutions) -> dict[str, Any]:
+def _as_data(arm: Arm, solution: Solution, every: Solutions, directed: bool) -> dict[str, Any]:
     def one(answer: Solution) -> dict[str, Any]:
         return {
             'q': answer.q.tolist(),
             'position_error': answer.position_error,
-            'direction_error': answer.direction_error,
+            'direction_error': answer.direction_error if directed else None,
             'self_motion': answer.self_motion,
         }
 

@@ -7,6 +7,7 @@ import itertools
 import math
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,9 @@ import pytest
 from cases import shipped_cases
 
 from ik_node import Arm, Goal, IkSolver, InputError
+from ik_node.batch.goal_columns import GoalColumns, doubt_of_angles
 from ik_node.batch.solve_table import solve_table
+from ik_node.model.urdf.reader import rotation
 
 CASES = {case.label: case for case in shipped_cases()}
 COUNT = 60
@@ -55,7 +58,10 @@ def test_rows_are_those_of_solve_batch(name):
         table = solve_table(solver, table_of(positions, axes))
         np.testing.assert_array_equal(joints_of(solver.arm, table), found.q)
         np.testing.assert_array_equal(table['position_error'].to_numpy(), found.position_error)
-        np.testing.assert_array_equal(table['direction_error'].to_numpy(), found.direction_error)
+        if axes is None:  # not zero: no direction was asked for
+            assert table['direction_error'].null_count == len(table)
+        else:
+            np.testing.assert_array_equal(table['direction_error'].to_numpy(), found.direction_error)
         assert table['status'].to_pylist() == [status.value for status in found.status]
         for k, (position, code, text) in enumerate(
             zip(positions, table['reason'].to_pylist(), table['reason_text'].to_pylist(), strict=True)
@@ -82,6 +88,57 @@ def test_directions_of_any_length():
     found = solve_table(solver, table_of(positions, directions * lengths[:, None]))
     expected = solver.solve_batch(positions, directions)
     np.testing.assert_allclose(joints_of(solver.arm, found), expected.q, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ('names', 'unused'),
+    [
+        ('x y z qx qy qz qw', [['qx', 'qy', 'qz', 'qw']]),
+        ('x y z roll pitch yaw gripper', [['roll', 'pitch', 'yaw']]),
+        ('ee.x,ee.y,ee.z,ee.Roll [deg],ee.Pitch [deg]', [['ee.Roll [deg]', 'ee.Pitch [deg]']]),
+        ('x y z rx_deg ry_deg rz_deg wx wy wz', [['rx_deg', 'ry_deg', 'rz_deg'], ['wx', 'wy', 'wz']]),
+        ('x y z A B C', [['C', 'B', 'A']]),
+        ('x y z pose_q_w pose_q_x pose_q_y pose_q_z', [['pose_q_x', 'pose_q_y', 'pose_q_z', 'pose_q_w']]),
+        ('position rot6d_0 rot6d_1', [['rot6d_0', 'rot6d_1']]),
+        ('position dx dy dz quaternion', [['quaternion']]),
+        ('x y z wrist_roll.pos a b w speed row', []),
+    ],
+)
+def test_columns_that_look_like_an_orientation_and_are_not_used_are_named(names, unused):
+    columns = names.split(',' if ',' in names else ' ')
+    given = {'position': columns[:3]} if columns[0].startswith('ee') else {}
+    found = GoalColumns.found(columns, given)
+    said = list(found.unused_orientations(columns, ['wrist_roll.pos']))
+    assert [re.findall('"([^"]*)"', sentence) for sentence in said] == unused
+
+
+def test_rpy_in_degrees_and_millimetres_are_the_poses_of_rotation_vectors():
+    solver = solver_of('so101_like')
+    rpy = np.random.default_rng(4).uniform(-1.5, 1.5, (20, 3))
+    R = np.array([rotation(*row) for row in rpy])
+    angle = np.arccos((np.trace(R, axis1=1, axis2=2) - 1.0) / 2.0)
+    axis = np.stack([R[:, 2, 1] - R[:, 1, 2], R[:, 0, 2] - R[:, 2, 0], R[:, 1, 0] - R[:, 0, 1]], axis=1)
+    rotvec = axis * (angle / (2.0 * np.sin(angle)))[:, None]
+    position = np.tile([0.15, 0.05, 0.1], (20, 1))
+    expected = solve_table(solver, table_of(position, w=rotvec.tolist()), rotvec=['w'])
+    degrees = dict(zip(('R [deg]', 'P [deg]', 'Y [deg]'), np.degrees(rpy).T, strict=True))
+    lengths = dict(zip(('X [mm]', 'Y_mm', 'z (cm)'), (position * [1e3, 1e3, 1e2]).T, strict=True))
+    found = solve_table(solver, pa.table(lengths | degrees), rpy=list(degrees))
+    np.testing.assert_allclose(joints_of(solver.arm, found), joints_of(solver.arm, expected), atol=1e-6)
+
+
+def test_angles_in_the_other_unit_and_orders_that_contradict_are_questioned():
+    batch = pa.RecordBatch.from_pydict({'r': [0.0, 1.0], 'p': [90.0, 0.0], 'y': [0.0, 0.0]})
+    columns = GoalColumns(('x',), rpy=('r', 'p', 'y'))
+    with pytest.raises(InputError, match='--degrees'):
+        doubt_of_angles(batch, columns)
+    assert not doubt_of_angles(batch, replace(columns, degrees=True))
+    assert doubt_of_angles(batch.slice(1), replace(columns, degrees=True))
+    names = [*'xyz', 'qw', 'qx', 'qy', 'qz', 'roll', 'pitch', 'yaw']
+    assert GoalColumns.found(names, {'quaternion': names[3:7]}).order == 'wxyz'
+    for given in ({'quaternion': names[3:7], 'order': 'xyzw'}, {'rotvec': names[7:]}):
+        with pytest.raises(InputError, match='--'):
+            GoalColumns.found(names, given)
 
 
 @pytest.mark.parametrize('order', ['xyzw', 'wxyz'])
