@@ -18,6 +18,7 @@ from ik_node.model.urdf.reader import load_description, read_urdf
 
 RIGHT = ['so101', 'wx250', 'px150', 'px100', 'vx300s', 'xarm5', 'omx_f', 'hebi_a2085_05', 'lrmate200ic5h']
 RIGHT += ['ur5e', 'scara_yguel', 'magician_rail', 'ikpy_prismatic_mixed', 'derived_ur5e_wrist3_fixed']
+RIGHT += ['so100', 'koch_v1_1', 'omx_l', 'low_cost_robot']  # without their only jaw
 HAND = {
     'moveo': 'Link_5',
     'phantomx_reactor_wrist': 'gripper_guide_link',
@@ -25,7 +26,12 @@ HAND = {
     'magician': 'magician_link_gripper_core',
     'panda': 'panda_hand',  # its tcp is one of many ends of fixed joints
 }
-JAW = {'so100': 'gripper', 'koch_v1_1': 'gripper_tcp', 'omx_l': 'link5', 'low_cost_robot': None}
+JAW = {
+    'so100': 'jaw',
+    'koch_v1_1': 'gripper',
+    'omx_l': 'link6',
+    'low_cost_robot': 'gripper-moving-part-dumb_v2_1',
+}
 
 
 def chain(*joints: tuple[str, str, str, str]) -> str:
@@ -79,13 +85,54 @@ def test_two_arms_on_one_base_need_a_choice(shared: Any) -> None:
 
 
 @pytest.mark.parametrize('name', JAW)
-def test_a_jaw_that_is_taken_for_the_tip_is_told(name: str, shared: Any) -> None:
+def test_a_jaw_is_left_out_and_told(name: str, shared: Any) -> None:
     arm = Arm.from_file(shared / 'arms' / f'{name}.urdf')
     told = [warning for warning in arm.warnings if 'tip_link is not set' in warning]
     assert len(told) == 1
-    assert f'using "{arm.tip_link}" ({arm.n} movable joints)' in told[0]
-    assert f'"{JAW[name] or "gripper-static-motor_v2_1"}"' in told[0]
+    assert f'use tip_link "{JAW[name]}" to include it' in told[0]
+    assert Arm.from_file(shared / 'arms' / f'{name}.urdf', JAW[name]).n == arm.n + 1
     assert Arm.from_file(shared / 'arms' / f'{name}.urdf', arm.tip_link).warnings == arm.robot.warnings
+
+
+def hobby_arm(
+    name: str, child: str, axis: str, kind: str = 'revolute', upper: float = 1.0, n: int = 5
+) -> str:
+    """Joints that pitch, one that rolls about z, and a last one."""
+    joints = [(f'j{k}', 'revolute', f'l{k}', f'l{k + 1}', '0 1 0', 1.0) for k in range(n - 1)]
+    joints += [
+        ('roll', 'revolute', f'l{n - 1}', 'hand', '0 0 1', 1.0),
+        (name, kind, 'hand', child, axis, upper),
+    ]
+    return (
+        '<robot name="r"><link name="l0"/>'
+        + ''.join(
+            f'<link name="{child}"/><joint name="{name}" type="{kind}"><parent link="{parent}"/>'
+            f'<child link="{child}"/><origin xyz="0.01 0 0.05"/><axis xyz="{axis}"/>'
+            f'<limit lower="0" upper="{upper}" velocity="1"/></joint>'
+            for name, kind, parent, child, axis, upper in joints
+        )
+        + '</robot>'
+    )
+
+
+@pytest.mark.parametrize(
+    ('last', 'tip'),
+    [
+        (('gripper', 'moving_jaw', '0 1 0'), 'hand'),
+        (('joint_6', 'Left_Finger', '1 0 0'), 'hand'),
+        (('claw', 'l', '0 1 0', 'prismatic', 0.03), 'hand'),
+        (('joint_6', 'gripper', '0 1 0'), 'hand'),
+        (('joint_5', 'gripper', '0 1 0', 'revolute', 1.0, 4), 'gripper'),  # the fifth joint of an arm
+        (('wrist_pitch', 'gripper', '0 1 0'), 'gripper'),
+        (('joint_6', 'gripper_base_link', '0 0 1'), 'gripper_base_link'),  # it rolls the tool
+        (('lift', 'gripper', '0 0 1', 'prismatic', 0.3), 'gripper'),
+        (('joint_6', 'flange', '0 1 0'), 'flange'),
+    ],
+)
+def test_the_last_joint_is_a_jaw_only_by_its_name_and_axis(last: tuple[Any, ...], tip: str) -> None:
+    arm = Arm.from_urdf(hobby_arm(*last))
+    assert arm.tip_link == tip
+    assert bool(arm.warnings) == (tip == 'hand')
 
 
 @pytest.mark.parametrize('jaws', [JAWS, JAWS[:1]])
