@@ -11,6 +11,7 @@ import numpy as np
 from small_arm import ARM_JOINTS, PARAMETERS
 
 from ik_node.control.controller.controller import ArmController
+from ik_node.control.joints.feedback import CALM
 from ik_node.control.outputs.outputs import Output
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.robot.arm_model import ArmModel
@@ -96,6 +97,14 @@ class Rig:
 
     def measure_all(self, **positions: float) -> None:
         self.measure(**{**dict.fromkeys(ARM_JOINTS, 0.0), **positions})
+
+    def rest_at(self, **positions: float) -> Setpoint | None:
+        """Measure the arm at rest for long enough to be believed after a jump; return the last sample."""
+        sample = None
+        for _ in range(round(CALM / PERIOD) + 2):
+            self.measure_all(**positions)
+            sample = self.tick()
+        return sample
 
     def ask(self, what: object) -> Report:
         """Submit a request; return the report on it."""

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from ik_node.checks import UNIT_TOLERANCE, Array
 from ik_node.errors import LARGEST, InputError, join_names, quoted
+from ik_node.kernels.arrays import layout
 from ik_node.model.arm import Arm
+from ik_node.model.plausibility import REACHES
 from ik_node.model.rotations import rotations
 
 QUATERNION_TOLERANCE = 1e-3  # by which the length of a quaternion may differ from 1
@@ -265,8 +267,11 @@ class GoalRows:
     wrong: dict[int, str]
 
 
-def read_rows(batch: pa.RecordBatch, columns: GoalColumns, arm: Arm) -> GoalRows:
-    """Return the goals of batch. Raises InputError for columns that cannot hold numbers."""
+def read_rows(batch: pa.RecordBatch, columns: GoalColumns, arm: Arm, anywhere: bool = False) -> GoalRows:
+    """Return the goals of batch. Raises InputError for columns that cannot hold numbers.
+
+    anywhere: their frame may be anywhere, so that they need to be near each other only.
+    """
     columns.check_for(arm)
     rows = _Rows(batch)
     positions = rows.numbers(columns.position, 3)
@@ -284,6 +289,7 @@ def read_rows(batch: pa.RecordBatch, columns: GoalColumns, arm: Arm) -> GoalRows
     seeds = rows.numbers(columns.seed, arm.n) if columns.seed else None
     if seeds is not None:
         rows.limit(seeds, LARGEST, f'the seed is beyond {LARGEST:g}')
+    _reject_other_units(rows, positions, seeds, arm, anywhere)
     if columns.frame:
         for row, frame in enumerate(frames_of(batch, columns.frame)):
             if frame not in ('', arm.base_link):
@@ -295,6 +301,22 @@ def read_rows(batch: pa.RecordBatch, columns: GoalColumns, arm: Arm) -> GoalRows
             if values is not None:
                 values[wrong] = harmless
     return GoalRows(positions, directions, laterals, seeds, rows.wrong)
+
+
+def _reject_other_units(rows: _Rows, positions: Array, seeds: Array | None, arm: Arm, anywhere: bool) -> None:
+    """Reject positions (N, 3) in millimetres and seeds (N, n) in degrees, by their size."""
+    first = np.asarray(arm.joints[0, layout.OFFSET])
+    shift = np.median(positions, axis=0) - first if anywhere and len(positions) else np.zeros(3)
+    far = np.linalg.norm(positions - shift - first, axis=1) > REACHES * arm.reach
+    for row in np.flatnonzero(far).tolist():
+        if doubt := arm.too_far(positions[row] - shift):
+            rows.wrong.setdefault(row, f'the goal is {doubt}')
+    if seeds is None:
+        return
+    outside = np.any((seeds < arm.lower) | (seeds > arm.upper), axis=1)
+    for row in np.flatnonzero(outside).tolist():
+        if doubt := arm.doubt(seeds[row]):
+            rows.wrong.setdefault(row, f'the seed has {doubt}')
 
 
 def frames_of(batch: pa.RecordBatch, name: str) -> list[str]:

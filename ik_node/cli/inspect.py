@@ -13,6 +13,7 @@ from ik_node.checks import AXES
 from ik_node.cli.arguments import arm_parser, read_arm
 from ik_node.console import run, say, table
 from ik_node.model.arm import Arm
+from ik_node.model.plausibility import MOST_TURNS, doubtful_limits
 from ik_node.solver.elimination.form import EliminationForm
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
@@ -56,11 +57,11 @@ def _joints(arm: Arm) -> list[str]:
 
 
 def _remarks(arm: Arm) -> list[str]:
-    remarks = list(arm.warnings)
+    remarks, questioned = list(arm.warnings), bool(doubtful_limits(arm.spans))
     for name, low, high, turns in zip(arm.joint_names, arm.lower, arm.upper, arm.period, strict=True):
         if low == high:
             remarks.append(f'joint "{name}" is locked at {low:.4g}')
-        elif turns and math.isfinite(high - low) and high - low > 2 * math.pi + 1e-6:
+        elif turns and 2 * math.pi + 1e-6 < high - low < (MOST_TURNS if questioned else math.inf):
             remarks.append(
                 f'joint "{name}" has a range of {math.degrees(high - low):.0f} deg: '
                 'more than a turn, or a placeholder for the limits of the real joint'

@@ -116,7 +116,7 @@ def _goals(arguments: argparse.Namespace, arm: Arm) -> Goals:
     file.check()
     if batch is None or not 1 <= batch.num_rows <= MOST_GOALS:
         raise InputError(f'"{file.path}" must hold 1 to {MOST_GOALS} goals')
-    rows = read_rows(batch, columns, arm)
+    rows = read_rows(batch, columns, arm, anywhere=True)
     if rows.wrong:
         row, sentence = min(rows.wrong.items())
         raise InputError(f'row {row} of "{file.path}" holds no goal: {sentence}')

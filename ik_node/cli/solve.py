@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ik_node.cli.arguments import add_goal, arm_parser, read_arm, unit_direction, warn
 from ik_node.console import run, say, table
+from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal, Solution, Solutions, Status
 from ik_node.solver.solver import IkSolver
@@ -45,6 +46,8 @@ def _solve(arguments: argparse.Namespace) -> int:
     arm = read_arm(arguments)
     warn(arm)
     direction = None if arguments.direction is None else unit_direction(arguments.direction)
+    if arguments.seed is not None and (doubt := arm.doubt(arguments.seed)):
+        raise InputError(f'--seed: {doubt}')
     goal = Goal((arguments.x, arguments.y, arguments.z), direction)
     solver = IkSolver(arm)
     solution, every = _answers(solver, goal, arguments.seed, arguments.lock)

@@ -26,6 +26,14 @@ from ik_node.model.degrees_of_freedom import (
     random_jacobians,
 )
 from ik_node.model.joint import Joint
+from ik_node.model.plausibility import (
+    Span,
+    doubtful_lengths,
+    doubtful_limits,
+    given_outside,
+    goal_too_far,
+    spans_of,
+)
 from ik_node.model.robot import Robot
 from ik_node.model.urdf.reader import read_file, read_urdf
 from ik_node.model.zero_pose import zero_pose
@@ -44,7 +52,7 @@ class Arm:
     velocity (n,) [rad/s or m/s], continuous and prismatic (n,) bool,
     tool_axis, tool_point, tool_lateral (3,) in the tip link's frame; tool_lateral is a unit axis
     perpendicular to tool_axis. A joint that mimics another is not a variable of the arm.
-    warnings: those of the robot, and the candidates for tip_link if it was not given.
+    warnings: those of the robot, questions about its units, and the candidates for a tip_link not given.
     balls: the ball joints of the robot whose joints the arm has; those with limits have rows in limits.
     joints, tool, limits, period: see kernels/arrays/layout.py. All arrays are read-only.
     """
@@ -69,7 +77,6 @@ class Arm:
         self.name = robot.name
         self.base_link = robot.root if base_link is None else base_link
         self.tip_link, note = default_tip(robot) if tip_link is None else (tip_link, None)
-        self.warnings = robot.warnings + ((note,) if note else ())
         self.tool_axis = frozen(unit_vector('tool_axis', tool_axis))
         self.tool_point = frozen(vector3('tool_point', tool_point))
         self.tool_lateral = frozen(_lateral_of(self.tool_axis))
@@ -92,6 +99,8 @@ class Arm:
         self.joints, self.tool = map(
             frozen, zero_pose(chain, drivers, self.joint_names, self.tool_point, axes)
         )
+        doubts = doubtful_limits(self.spans) + doubtful_lengths(self._lengths(list(drivers)))
+        self.warnings = (*robot.warnings, *doubts, *((note,) if note else ()))
         self.balls = tuple(ball for ball in robot.balls if set(ball.joints) <= set(self.joint_names))
         self.limits = frozen(np.vstack([self.lower, self.upper, *self._ball_rows(chain)]))
         ratios = self.joints[:, layout.RATIO]
@@ -134,6 +143,26 @@ class Arm:
             block[2, :2] = ball.twist
             rows.append(block)
         return rows
+
+    @property
+    def spans(self) -> list[Span]:
+        """The limits of the joints."""
+        return spans_of(self.joint_names, self.lower, self.upper, self.velocity, self.prismatic)
+
+    def doubt(self, q: ArrayLike) -> str:
+        """Return a question about joint positions (n,) that a user gave, '' if they may be meant."""
+        values = zip(self.spans, np.ravel(q).tolist(), strict=False)
+        return next((why for span, value in values if (why := given_outside(span, value))), '')
+
+    def too_far(self, position: Array) -> str:
+        """Return a question about a goal (3,) [m] many reaches away, '' if it may be meant."""
+        return goal_too_far(float(np.linalg.norm(position - self.joints[0, layout.OFFSET])), self.reach)
+
+    def _lengths(self, names: Sequence[str]) -> dict[str, float]:
+        """Return the length [m] of each link after the first joint, by its end; names: of all joints."""
+        offsets = [*self.joints[1:, layout.OFFSET], self.tool[:3]]
+        ends = [*(f'joint {quoted(name)}' for name in names[1:]), 'the tool point']
+        return {end: float(np.linalg.norm(offset)) for end, offset in zip(ends, offsets, strict=True)}
 
     @cached_property
     def is_plain(self) -> bool:

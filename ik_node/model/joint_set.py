@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ik_node.checks import Array
+from ik_node.model.plausibility import Span, spans_of
 from ik_node.model.robot import Robot
 
 
@@ -41,6 +42,11 @@ class JointSet:
         speeds = np.array([joint.velocity for joint in joints])[moves] / np.abs(self._ratio[moves])
         np.minimum.at(velocity, self._variable[moves], speeds)
         self.velocity = velocity[: self.n]
+
+    @property
+    def spans(self) -> list[Span]:
+        """The limits of the variables."""
+        return spans_of(self.variables, self.lower, self.upper, self.velocity, self.prismatic)
 
     def expand(self, values: Array, velocities: Array) -> tuple[Array, Array]:
         """Return values and velocities (m,) of all joints from those of the variables (n,)."""

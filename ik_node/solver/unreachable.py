@@ -74,7 +74,7 @@ class UnreachableGoals:
         """
         cause = self.by_reach(goal)
         if cause is not None:
-            return _out_of_reach(cause, closest.position_error)
+            return self._out_of_reach(goal, cause, closest.position_error)
         if miss is not None:
             return self._beyond_a_limit(miss)
         if closest.position_error <= self._options[POSITION_TOLERANCE]:
@@ -90,18 +90,21 @@ class UnreachableGoals:
             return self._beyond_a_limit(miss)
         reached = self.arm.fk(free.q)[0]
         outward = (goal.position - reached) @ (reached - self.shells[-1, :3]) > 0.0
-        return _out_of_reach(Cause.TOO_FAR if outward else Cause.TOO_NEAR, closest.position_error)
+        return self._out_of_reach(goal, Cause.TOO_FAR if outward else Cause.TOO_NEAR, closest.position_error)
+
+    def _out_of_reach(self, goal: Goal, cause: Cause, amount: float) -> Reason:
+        where = 'beyond the workspace'
+        if cause is Cause.TOO_NEAR:
+            where = 'inside the inner boundary of the workspace'
+        doubt = self.arm.too_far(goal.position)
+        where += f', {doubt}' if doubt else ''
+        return Reason(cause, amount, f'out of reach: the position is {amount:.4g} m {where}')
 
     def _beyond_a_limit(self, miss: NearMiss) -> Reason:
         name = self.arm.joint_names[miss.joint]
         unit = 'm' if self.arm.prismatic[miss.joint] else 'rad'
         sentence = f'joint "{name}" would exceed its limit by {miss.excess:.4g} {unit}'
         return Reason(Cause.JOINT_LIMIT, miss.excess, sentence, name)
-
-
-def _out_of_reach(cause: Cause, amount: float) -> Reason:
-    where = 'beyond the workspace' if cause is Cause.TOO_FAR else 'inside the inner boundary of the workspace'
-    return Reason(cause, amount, f'out of reach: the position is {amount:.4g} m {where}')
 
 
 def least_miss(arm: Arm, rows: Array) -> NearMiss | None:

@@ -130,8 +130,7 @@ def test_an_arm_that_was_moved_away_is_not_snapped_back(real):
     real.controller.resume()
     assert real.tick() is None  # what was measured before the fault says nothing
     assert real.state is State.WAITING
-    real.measure_all(yaw=1.1)
-    assert positions(real.tick())['yaw'] == 1.1
+    assert positions(real.rest_at(yaw=1.1))['yaw'] == 1.1
 
 
 def test_a_lag_is_no_error(real):

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """ArmController under any sequence of events: no sample that is not allowed, and always a way out.
 
+Measurements may be in degrees, off by turns, swapped, stuck or late: no sample is outside the limits, or away
+from a place that was measured and can be true.
+
 Hypothesis makes the sequences; IK_NODE_SEQUENCES says how many. The judge here shares nothing with gate.py.
 """
 
@@ -8,10 +11,12 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from control_harness import AFTER, PERIOD, SETTINGS, Asked, Kept
+from driven_rig import Controller
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -29,9 +34,18 @@ from ik_node.errors import InputError
 SEQUENCES = int(os.environ.get('IK_NODE_SEQUENCES', '150'))
 LIMIT, FINGER = 2.5, 0.04
 SPEED = 2.0  # [rad/s, m/s] in the URDF
+FAR = 0.5  # [rad] outside its limits where no joint can be
 ANGLES = st.floats(-2.6, 2.6)
 PLACES = st.tuples(st.floats(-0.8, 0.8), st.floats(-0.8, 0.8), st.floats(-0.3, 1.0))
 SUBSETS = st.sets(st.sampled_from([*ARM_JOINTS, 'finger', 'camera']))
+WRONG: dict[str, Callable[[float], float]] = {
+    'degrees': math.degrees,
+    'millimetres': lambda value: 1000.0 * value,
+    'a turn more': lambda value: value + 2.0 * math.pi,
+    'a turn less': lambda value: value - 2.0 * math.pi,
+    'glitch': lambda value: value - math.copysign(1.9, value),
+    'zero': lambda _: 0.0,
+}
 
 MODELS: dict[str, ArmModel] = {}
 
@@ -46,9 +60,9 @@ def model_of(name: str) -> ArmModel:
 class Sequences(RuleBasedStateMachine):
     """One controller and whatever may happen to it."""
 
-    @initialize(measured=st.booleans())
-    def begin(self, measured: bool) -> None:
-        self.output = Kept()
+    @initialize(measured=st.booleans(), plans=st.booleans())
+    def begin(self, measured: bool, plans: bool) -> None:
+        self.output: Kept | Controller = Controller() if plans else Kept()
         self.reports: list = []
         self.controller = ArmController(self.reports.append, [self.output])
         self.time = 0.0
@@ -59,7 +73,8 @@ class Sequences(RuleBasedStateMachine):
         self.controller.activate()
         self.controller.configure(self.model, SETTINGS)
         self.last: Setpoint | None = None  # None: the arm may be placed anew
-        self.known: set[str] = set()  # joints measured since the arm lost its place
+        self.seen: dict[str, list[float]] = {}  # where joints were measured since the arm lost its place
+        self.newest: dict[str, float] = {}  # when they were measured last [s]
         self.fastest = self.hardest = 0.0  # limits since the last rest
         self.relax()
 
@@ -70,7 +85,7 @@ class Sequences(RuleBasedStateMachine):
     def lose(self) -> None:
         """The arm has to be placed anew."""
         self.last = None
-        self.known = set()
+        self.seen = {}
 
     # What may happen
 
@@ -109,12 +124,40 @@ class Sequences(RuleBasedStateMachine):
             self.measure_at(ARM_JOINTS, off)
             self.tick(1, PERIOD)
 
+    @rule(wrong=st.sampled_from(list(WRONG)), names=SUBSETS, count=st.integers(1, 80))
+    def wrong(self, wrong, names, count):
+        """Some joints are measured wrongly for a while, the others where they were sent."""
+        for _ in range(count):
+            true = self.commanded()
+            self.measured_at({name: WRONG[wrong](x) if name in names else x for name, x in true.items()})
+            self.tick(1, PERIOD)
+
+    @rule(count=st.integers(1, 80), by=st.sampled_from([0, 1, 3]), delay=st.sampled_from([0.0, 0.05, 0.5]))
+    def mixed_up(self, count, by, delay):
+        """The joints are swapped, or stuck where they were, and measurements are late."""
+        stuck = self.commanded()
+        for _ in range(count):
+            values = list((self.commanded() if by else stuck).values())
+            self.measured_at(dict(zip(stuck, values[by:] + values[:by], strict=True)), delay)
+            self.tick(1, PERIOD)
+
+    def commanded(self) -> dict[str, float]:
+        snapshot = self.controller.snapshot()
+        values = dict(zip(snapshot.model.joints.variables, snapshot.values.tolist(), strict=True))
+        return {name: values[name] for name in ARM_JOINTS}
+
     def measure_at(self, names, off):
         snapshot = self.controller.snapshot()
         values = dict(zip(snapshot.model.joints.variables, snapshot.values, strict=True))
+        self.measured_at({name: values.get(name, 0.0) + off for name in names})
+
+    def measured_at(self, positions: dict[str, float], delay: float = 0.0) -> None:
         waiting = self.controller.state
-        self.controller.on_measured({name: values.get(name, 0.0) + off for name in names}, self.time)
-        self.known |= set(names)
+        self.controller.on_measured(positions, self.time, self.time - delay)
+        for name, position in positions.items():
+            if self.time - delay >= self.newest.get(name, -math.inf):  # older ones are ignored
+                self.newest[name] = self.time - delay
+                self.seen.setdefault(name, []).append(position)
         if waiting is State.WAITING:
             self.last = None
 
@@ -147,6 +190,13 @@ class Sequences(RuleBasedStateMachine):
             self.controller.guide(begin, self.time)
         except InputError:
             assert begin
+
+    @rule(by=st.floats(-0.5, 0.5), count=st.integers(1, 20))
+    def teleoperate(self, by, count):
+        for _ in range(count):
+            self.controller.steer(np.array(list(self.commanded().values())) + by, self.time)
+            self.measure_at(ARM_JOINTS, 0.0)
+            self.tick(1, PERIOD)
 
     @rule(speed=st.sampled_from([0.05, 0.5, 1.0]), acceleration=st.sampled_from([0.5, 5.0, 50.0]))
     def limits(self, speed, acceleration):
@@ -184,6 +234,7 @@ class Sequences(RuleBasedStateMachine):
             waited = self.controller.state is State.WAITING
             self.time += period
             sample = self.controller.tick(self.time)
+            self.newest = {name: min(at, self.time) for name, at in self.newest.items()}
             if waited:
                 self.last = None
             if sample is not None:
@@ -196,16 +247,22 @@ class Sequences(RuleBasedStateMachine):
         assert np.isfinite(sample.positions).all()
         assert np.isfinite(sample.velocities).all()
         if self.measured:
-            assert set(ARM_JOINTS) <= self.known
+            assert set(ARM_JOINTS) <= self.seen.keys()
+            impossible = any(abs(self.seen[name][-1]) > LIMIT + FAR for name in ARM_JOINTS)
+            assert not impossible or state is State.FAULTED, 'only a fault brakes, from what was believed'
+        if sample.trajectory is not None:
+            assert np.abs(sample.trajectory.positions[:, :5]).max() <= LIMIT + FAR
         before, self.last = self.last, sample
         old = {} if before is None else dict(zip(before.names, before.positions, strict=True))
         speeds = {} if before is None else dict(zip(before.names, before.velocities, strict=True))
         for name, position, velocity in zip(sample.names, sample.positions, sample.velocities, strict=True):
             if name not in ARM_JOINTS:
                 continue  # beside the arm a joint may be shown where it is measured
-            assert abs(position) <= max(LIMIT, abs(old.get(name, math.inf))) + 1e-6
+            assert abs(position) <= max(LIMIT, abs(old.get(name, LIMIT + FAR))) + 1e-6
+            if self.measured and name not in old:
+                assert min(abs(position - seen) for seen in self.seen[name]) <= 1e-6
             assert abs(velocity) <= self.fastest + 1e-6
-            if name in old:
+            if name in old and not self.output.runs_plans:  # a controller goes on without samples
                 assert abs(position - old[name]) <= self.fastest * max(dt, self.gap) + 1e-6
                 assert abs(velocity - speeds[name]) <= self.hardest * max(dt, self.gap) + 1e-6
         if not sample.velocities.any():

@@ -159,8 +159,7 @@ def test_an_arm_goes_on_only_once_its_controller_has_come_to_rest(rig: Driven) -
         assert rig.tick(1) is None
         assert rig.state is State.WAITING
         assert 'until the controller rests' in rig.controller.condition()[1]
-    rig.measure_all(yaw=float(halt.positions[-1, 0]))
-    rig.tick(3)
+    rig.rest_at(yaw=float(halt.positions[-1, 0]))
     assert rig.state is State.HOLDING
     assert rig.position('yaw') == pytest.approx(halt.positions[-1, 0])
 
@@ -325,7 +324,8 @@ def test_a_command_that_could_not_be_sent_faults_the_arm_and_is_not_counted_as_s
 def test_an_arm_rests_only_once_its_halted_controller_does(rig: Driven) -> None:
     rig.go(yaw=2.0)
     rig.tick(60)
-    rig.measure_all(yaw=rig.position('yaw') - 0.5)
+    for behind in (0.25, 0.5):
+        rig.measure_all(yaw=rig.position('yaw') - behind)
     assert rig.state is State.FAULTED
     Rig.tick(rig)
     rig.controller.deactivate()

@@ -67,8 +67,7 @@ def test_an_arm_that_was_inactive_starts_where_it_is_measured(real, fault):
     real.tick(10)
     real.controller.activate()
     assert real.tick() is None
-    real.measure_all(yaw=0.8, elbow=0.5)
-    sample = positions(real.tick())
+    sample = positions(real.rest_at(yaw=0.8, elbow=0.5))
     assert (sample['yaw'], sample['elbow']) == (0.8, 0.5)
 
 

@@ -15,6 +15,7 @@ from ik_node.control.checks.cone_gate import ConeGate
 from ik_node.control.motion.motion import JointMotion
 from ik_node.control.motion.plans import JointPlan
 from ik_node.control.motion.tool_motion import tool_motion
+from ik_node.control.paths.tool_path import ToolPath
 from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.settings.workspace import Workspace
 from ik_node.control.state.report import Level
@@ -46,8 +47,12 @@ class MotionCheck:
         ]
 
     def check_goal(self, wanted: Aim, tool: str) -> None:
-        """Raise InputError if the goal of a tool is outside a workspace set by the user."""
+        """Raise InputError for a goal of a tool in another unit, or outside a workspace set by the user."""
         arm = self._model.of(tool)[0].arm
+        points = wanted.points if isinstance(wanted, ToolPath) else ()
+        for point in (wanted.position,) if isinstance(wanted, Goal) else points:
+            if doubt := arm.too_far(point):
+                raise InputError(f'the goal is {doubt}')
         for workspace in [box for bounded, _, box in self._bounded if bounded is arm]:
             outside = workspace.outside(wanted.position) if isinstance(wanted, Goal) else None
             if outside is not None:

@@ -104,6 +104,8 @@ class ArmState:
                 return Level.WARN, f'{self._joints.waiting}; the arm waits for them'
             if self._state is State.WAITING and self._outputs.halting(self._ticked):
                 return Level.WARN, HALTING
+            if self._state is State.WAITING and (doubt := self._feedback.doubt(self._joints.needed)):
+                return Level.WARN, f'{doubt}; no command is sent until it is measured believably'
             return condition(
                 self._state, self._fault_reason, self._joints.without_position, self._model.describe
             )

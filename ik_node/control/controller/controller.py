@@ -60,6 +60,7 @@ class ArmController(TimedArm):
                 return False
             places = {} if before is None else before.joints.named(self._joints.values(self._feedback)[0])
             self._model, self._settings = model, settings
+            self._feedback.judge(model.joints)
             self._targets = targets_of(model)
             self._joints = self._robot.put(self, ArmJoints(model, settings, places, self._robot))
             self._epoch += 1

@@ -31,8 +31,11 @@ class TimedArm(ArmState):
             positions = self._feedback.take(positions, time, received)
             if not positions or self._model is None or not self._feedback.expected:
                 return
+            doubt = self._feedback.doubt(self._joints.needed)
             if self._state is State.WAITING:
                 self._initialise_from_measurement()
+            elif doubt and self._state in COMMANDING:
+                self._fault(doubt, void=self._outputs.runs_plans)
             elif self._state is State.HAND_GUIDED:
                 self._joints.follow(positions)
             elif self._state in COMMANDING:

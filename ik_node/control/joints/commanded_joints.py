@@ -69,6 +69,11 @@ class CommandedJoints:
         return (*self.arm.names, *self._others)
 
     @property
+    def needed(self) -> tuple[str, ...]:
+        """The joints whose measurements must be believable: the commanded ones and those that are held."""
+        return (*self.commanded, *self._held)
+
+    @property
     def moving(self) -> bool:
         """Whether any joint is moving."""
         return any(group.motion.moving for group in self.groups)
@@ -161,6 +166,8 @@ class CommandedJoints:
         self._robot.check_free(self, new)
         if self._model.collision is not None and feedback.expected:
             self._robot.check_known(self, feedback.fresh(self._settings.measured_timeout))
+        if fresh is not None and (doubt := feedback.doubt(new)):
+            raise InputError(doubt)
         missing = [name for name in new if fresh is not None and name not in fresh]
         if missing:
             raise InputError(f'not measured recently: {join_names(missing)}')

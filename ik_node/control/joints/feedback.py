@@ -7,9 +7,13 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ik_node.model.joint_set import JointSet
+from ik_node.model.plausibility import Span, measured_leap, measured_outside
+
 MOST_JOINTS = 1000  # stored at most: measurements may also name joints of other robots
 RECENT = 0.1  # [s]: a moving joint is still near a measurement that is not older
 LEAP = 0.3  # [rad or m] between two measurements: more than joints can move
+CALM = 0.5  # [s] for which measurements must be believable after one that cannot be true
 SLOW = 'the computer or the driver is too slow, or their clocks differ'
 
 
@@ -41,6 +45,8 @@ class Feedback:
         self.expected = False
         self.alone = True
         self._joints: dict[str, Measured] = {}
+        self._spans: dict[str, Span] = {}
+        self._doubts: dict[str, tuple[str, float]] = {}  # by joint: a question, and the last time for it [s]
         self._now = -math.inf  # the newest time
         self._forgot = -math.inf  # older measurements are outdated
 
@@ -49,6 +55,37 @@ class Feedback:
         before = self.expected, self.alone
         self.expected, self.alone = expected, alone
         return before
+
+    def judge(self, joints: JointSet) -> None:
+        """Doubt measurements that cannot be true of these joints, from now on."""
+        self._spans, self._doubts = {span.name: span for span in joints.spans}, {}
+        for name, joint in self._joints.items():
+            self._doubt(name, joint.position, joint.time, joint.received)
+
+    def doubt(self, names: Iterable[str]) -> str:
+        """Return why measurements of joints cannot be true, or could not until just now, as one sentence.
+
+        It names the first joint, with a question; '' if they are believable. The sentence stays the same.
+        """
+        names = set(names)
+        return next((why for name, (why, _) in self._doubts.items() if name in names), '')
+
+    def _doubt(
+        self, name: str, position: float, time: float, received: float, before: Measured | None = None
+    ) -> None:
+        """Doubt a position measured at a time [s], or end a doubt. before: the measurement before."""
+        span = self._spans.get(name)
+        if span is None:
+            return
+        why = measured_outside(span, position)
+        if not why and before is not None:  # messages may come in bursts, and stamps may stand still
+            seconds = max(time - before.time, received - before.received)
+            why = measured_leap(span, before.position, position, seconds)
+        known = self._doubts.get(name)
+        if why:
+            self._doubts[name] = known[0] if known else why, received
+        elif known and received - known[1] >= CALM:
+            del self._doubts[name]
 
     def take(self, positions: Mapping[str, float], time: float, received: float) -> dict[str, float]:
         """Store finite positions by joint name, measured at time [s]; return those that are not outdated."""
@@ -60,6 +97,7 @@ class Feedback:
                 before.received, before.stamp = received, time  # a copy that came late, or a clock set back
                 continue
             newest[name] = position
+            self._doubt(name, position, time, received, before)
             leapt = before is not None and abs(position - _likely(before, received)) > LEAP
             steady = before.steady if before is not None and leapt else (position, received)
             self._joints.pop(name, None)  # the order is that of the last measurements
@@ -78,6 +116,7 @@ class Feedback:
                 joint.time, joint.stamp = min(joint.time, time), min(joint.stamp, time)
                 joint.received = min(joint.received, time)
                 joint.steady = joint.steady[0], min(joint.steady[1], time)
+            self._doubts = {name: (why, min(at, time)) for name, (why, at) in self._doubts.items()}
         return back
 
     def position(self, name: str) -> float | None:
@@ -86,16 +125,22 @@ class Feedback:
         return None if measured is None else measured.position
 
     def recent(self) -> dict[str, float]:
-        """Return positions that are not older than RECENT, forgotten or not, except leaps."""
+        """Return believable positions not older than RECENT, forgotten or not, except leaps."""
         joints = dict(self._joints).items()
-        return {name: j.position for name, j in joints if self._now - j.time <= RECENT and not j.leapt}
+        return {
+            name: j.position
+            for name, j in joints
+            if self._now - j.time <= RECENT and not j.leapt and name not in self._doubts
+        }
 
     def fresh(self, timeout: float) -> dict[str, float]:
-        """Return positions measured since forget() and, unless it is 0, within timeout [s]."""
+        """Return believable positions measured since forget() and, unless it is 0, within timeout [s]."""
         return {
             name: joint.position
             for name, joint in self._joints.items()
-            if not joint.forgotten and (timeout == 0.0 or self._now - joint.time <= timeout)
+            if not joint.forgotten
+            and name not in self._doubts
+            and (timeout == 0.0 or self._now - joint.time <= timeout)
         }
 
     def age(self, names: Iterable[str]) -> float:

@@ -19,6 +19,7 @@ from ik_node.errors import InputError, join_names
 from ik_node.model.arm import Arm, tool_at
 from ik_node.model.collision.collision import SelfCollision
 from ik_node.model.joint_set import JointSet
+from ik_node.model.plausibility import given_outside
 from ik_node.model.urdf.limit_overrides import (
     JointLimits,
     limited,
@@ -146,8 +147,10 @@ class JointModel(ABC):
             i = self.joints.variables.index(name)
             low, high = self.joints.lower[i], self.joints.upper[i]
             if not low - SLACK <= value <= high + SLACK:
+                doubt = given_outside(self.joints.spans[i], value)
                 raise InputError(
                     f'joint "{name}" cannot move to {value:.6g}, its limits are {low:.6g} to {high:.6g}'
+                    + (f'; {doubt.rpartition(": ")[2]}' if doubt else '')
                 )
             targets[name] = min(max(value, low), high)
         if not targets:
@@ -256,6 +259,8 @@ def _home(home: tuple[float, ...], arm: Arm) -> Array:
         raise InputError(
             f'parameter home must be one number or {arm.n} ({", ".join(arm.joint_names)}), got {list(home)}'
         )
+    if doubt := arm.doubt(np.broadcast_to(home, arm.n)):
+        raise InputError(f'parameter home: {doubt}')
     q = np.clip(np.full(arm.n, home) if len(home) == 1 else np.array(home), arm.lower, arm.upper)
     kernels.clip(q, arm.limits)
     return q
