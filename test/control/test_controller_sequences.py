@@ -260,7 +260,8 @@ class Sequences(RuleBasedStateMachine):
                 continue  # beside the arm a joint may be shown where it is measured
             assert abs(position) <= max(LIMIT, abs(old.get(name, LIMIT + FAR))) + 1e-6
             if self.measured and name not in old:
-                assert min(abs(position - seen) for seen in self.seen[name]) <= 1e-6
+                nearest = min(abs(position - seen) for seen in self.seen[name])
+                assert nearest <= self.fastest * self.gap + 1e-6, 'it starts where it was measured'
             assert abs(velocity) <= self.fastest + 1e-6
             if name in old and not self.output.runs_plans:  # a controller goes on without samples
                 assert abs(position - old[name]) <= self.fastest * max(dt, self.gap) + 1e-6

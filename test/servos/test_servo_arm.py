@@ -34,6 +34,21 @@ def test_it_measures_without_torque_until_that_is_asked_for(rig):
         rig.arm.command({'elbow_flex': 0.0})
 
 
+@pytest.mark.parametrize('profile', ['so101', 'omx_f'])
+def test_no_torque_above_the_rating_of_the_servos(profile):
+    with driven(profile) as rig:
+        rig.bus.call('volts', volts=18.0)
+        rig.clock.sleep(0.2)
+        with pytest.raises(ArmError, match='switch the supply off: it is for other servos'):
+            rig.arm.set_torque(True)
+        assert rig.bus.log('torques') == []
+        assert not any(state['torque'] for state in rig.bus.state().values())
+        if profile == 'so101':
+            rig.bus.call('volts', volts=12.0)
+            rig.arm.set_torque(True)
+            assert rig.arm.snapshot.state is ArmState.HOLDING
+
+
 def test_a_stale_goal_moves_nothing_when_the_torque_is_switched_on(rig):
     for id in rig.profile.ids:
         rig.bus.call('put', id=id, address=42, size=2, value=2600)

@@ -91,6 +91,29 @@ def test_servos_behind_a_loose_cable_are_named_and_the_others_shown(bus, check):
     assert 'can be driven' not in page
 
 
+@pytest.mark.parametrize(('most', 'least', 'code', 'says'), [
+    (8.0, 4.0, 1, 'switch the supply off'),
+    (14.0, 4.0, 0, ''),
+    (14.0, 12.5, 0, 'a stronger supply'),
+])  # fmt: skip
+def test_a_supply_for_other_servos_is_a_problem(bus, check, most, least, code, says):
+    for id in SO101_IDS:
+        bus.call('put', id=id, address=14, size=1, value=round(10 * most), keep=True)
+        bus.call('put', id=id, address=15, size=1, value=round(10 * least), keep=True)
+    found, page = check(bus)
+    assert found == code
+    assert says in page
+    assert bool(says) == (f'the supply has 12.0 V, allowed are {least} to {most} V' in page)
+    assert 'reports voltage' not in page
+
+
+def test_dynamixels_have_limits_of_their_supply_too(omx, check):
+    omx.call('volts', volts=18.0)
+    code, page = check(omx, profile='omx_f')
+    assert code == 1
+    assert 'the supply has 18.0 V' in page
+
+
 @pytest.mark.slow
 def test_servos_of_another_speed_protocol_or_id_are_found(bus, check):
     assert (

@@ -106,9 +106,9 @@ class ArmState:
                 return Level.WARN, HALTING
             if self._state is State.WAITING and (doubt := self._feedback.doubt(self._joints.needed)):
                 return Level.WARN, f'{doubt}; no command is sent until it is measured believably'
-            return condition(
-                self._state, self._fault_reason, self._joints.without_position, self._model.describe
-            )
+            missing = self._joints.without_position
+            absent = self._feedback.missing(missing) if self._state is State.WAITING else ''
+            return condition(self._state, self._fault_reason, missing, absent, self._model.describe)
 
     # Changes of state
 

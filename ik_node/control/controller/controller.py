@@ -115,6 +115,13 @@ class ArmController(TimedArm):
                 self._release()
             self._initialise_from_measurement()
 
+    def measured_by(self, topic: str, offered: bool, rejected: str = '') -> None:
+        """Set where measurements come from, for messages: see Feedback."""
+        feedback = self._feedback
+        if (topic, offered, rejected) != (feedback.topic, feedback.offered, feedback.rejected):
+            with self._change():
+                feedback.topic, feedback.offered, feedback.rejected = topic, offered, rejected
+
     # Requests
 
     def submit(self, *requests: Request) -> None:

@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ik_node.errors import closest_name, join_names, quoted
 from ik_node.model.joint_set import JointSet
 from ik_node.model.plausibility import Span, measured_leap, measured_outside
 
 MOST_JOINTS = 1000  # stored at most: measurements may also name joints of other robots
 RECENT = 0.1  # [s]: a moving joint is still near a measurement that is not older
 LEAP = 0.3  # [rad or m] between two measurements: more than joints can move
+SHOWN_NAMES = 6  # of joints that are not of the robot
 CALM = 0.5  # [s] for which measurements must be believable after one that cannot be true
 SLOW = 'the computer or the driver is too slow, or their clocks differ'
 
@@ -39,13 +42,17 @@ class Feedback:
     """The newest measurement of each joint, from any publisher and in any order.
 
     expected: whether the joints are measured at all. alone: no other node publishes joints of this robot.
+    topic: where measurements come from; offered: whether it has a publisher; rejected: why its messages are
+    ignored.
     """
 
     def __init__(self) -> None:
         self.expected = False
         self.alone = True
+        self.topic, self.offered, self.rejected = '', True, ''
         self._joints: dict[str, Measured] = {}
         self._spans: dict[str, Span] = {}
+        self._own: frozenset[str] = frozenset()  # joints of the robot
         self._doubts: dict[str, tuple[str, float]] = {}  # by joint: a question, and the last time for it [s]
         self._now = -math.inf  # the newest time
         self._forgot = -math.inf  # older measurements are outdated
@@ -56,9 +63,31 @@ class Feedback:
         self.expected, self.alone = expected, alone
         return before
 
+    def missing(self, names: Sequence[str]) -> str:
+        """Return what has arrived instead of measurements of joints, for a message, '' if nothing."""
+        if not self.topic or all(name in self._joints for name in names):
+            return ''
+        if not self.offered:
+            return f'; {self.topic} has no publisher'
+        if self.rejected:
+            return f'; messages on {self.topic} are ignored: {self.rejected}'
+        if not self._joints:
+            return f'; {self.topic} has a publisher, but no message has arrived'
+        others = [name for name in self._joints if name not in self._own]
+        if not others:
+            return ''
+        shown = join_names(others[:SHOWN_NAMES])
+        more = f' and {len(others) - SHOWN_NAMES} more' if len(others) > SHOWN_NAMES else ''
+        which = 'none of which is a joint' if len(others) == len(self._joints) else 'which are no joints'
+        found = ((name, _alike(name, others)) for name in names if name not in self._joints)
+        pairs = [(name, meant) for name, meant in found if meant]
+        remedy = f' (did you mean {quoted(pairs[0][0])} by {quoted(pairs[0][1])}?)' if pairs else ''
+        return f'; {self.topic} has {shown}{more}, {which} of the arm{remedy}: the names must be the same'
+
     def judge(self, joints: JointSet) -> None:
         """Doubt measurements that cannot be true of these joints, from now on."""
         self._spans, self._doubts = {span.name: span for span in joints.spans}, {}
+        self._own = frozenset(joints.names)
         for name, joint in self._joints.items():
             self._doubt(name, joint.position, joint.time, joint.received)
 
@@ -174,6 +203,14 @@ class Feedback:
                 return late(self._now - joint.stamp)
             return f'joint "{name}" has not been measured for {timeout:g} s'
         return None
+
+
+def _alike(name: str, others: Sequence[str]) -> str | None:
+    """Return which of other names may be meant for a joint: with a prefix, in another case, or similar."""
+    bare = re.split('[^0-9a-z]+', name.lower())
+    parts = ((other, re.split('[^0-9a-z]+', other.lower())) for other in others)
+    found = (other for other, its in parts if its[-len(bare) :] == bare or its[: len(bare)] == bare)
+    return next(found, None) or closest_name(others, name)
 
 
 def _likely(last: Measured, time: float) -> float:

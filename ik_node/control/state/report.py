@@ -46,18 +46,18 @@ class Report:
 
 
 def condition(
-    state: State, fault: str, without_position: Sequence[str], describe: Callable[[], str]
+    state: State, fault: str, without_position: Sequence[str], instead: str, describe: Callable[[], str]
 ) -> tuple[Level, str]:
     """Return the condition of an arm in state as a sentence: what it waits for, or why it does not move.
 
-    fault: the reason of the last fault. without_position: joints that have not been measured. describe: of
-    the arm.
+    fault: the reason of the last fault. without_position: joints that have not been measured; instead: what
+    was, as the end of a sentence. describe: of the arm.
     """
     match state:
         case State.FAULTED:
             return Level.ERROR, f'{fault}; {RESUME}'
         case State.WAITING:
-            return Level.WARN, f'waiting for measured joints: {", ".join(without_position)}'
+            return Level.WARN, f'waiting for measured joints: {", ".join(without_position)}{instead}'
         case State.STOPPING:
             return Level.WARN, 'stopping; call ~/resume once the arm is at rest'
         case State.STOPPED:

@@ -20,7 +20,7 @@ from ik_node.ros.node.robot_switch import RobotSwitch
 from ik_node.ros.tools.tool_interface import NodeContext, ToolInterface
 
 PATIENCE = 2.0  # [s] without a description or a clock after which it is logged
-REMINDER = 10.0  # [s] from one line in the log to the next while the arm cannot move
+REMINDER = 10.0  # [s] to the second line in the log while the arm cannot move; then twice as long each time
 
 
 class Diagnostics:
@@ -37,6 +37,7 @@ class Diagnostics:
         self._log = shared.node.get_logger()
         self._started = time.monotonic()
         self._announced: dict[str, str] = {}  # by tool, the last condition other than OK
+        self._since: dict[str, float] = {}  # when it began (time.monotonic)
         self._remind_at: dict[str, float] = {}  # when it is logged again (time.monotonic)
         self._kernels = kernels.KernelState(kernels.Stage.PLAIN)
         self._diagnostics = DIAGNOSTICS.publisher(shared.node)
@@ -79,9 +80,10 @@ class Diagnostics:
             silent = tool.snapshot() is None or self._shared.time.stands
             if silent and not tool.own.tell(level, message, 'waiting', state):
                 return
+            self._since[tool.tool] = time.monotonic()
             self._remind_at[tool.tool] = time.monotonic() + REMINDER
         elif time.monotonic() >= self._remind_at[tool.tool]:
-            self._remind_at[tool.tool] += REMINDER
+            self._remind_at[tool.tool] += max(time.monotonic() - self._since[tool.tool], REMINDER)
             self._log.info(tool.label(message))
         self._announced[tool.tool] = message
 

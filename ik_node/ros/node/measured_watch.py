@@ -11,12 +11,14 @@ from ik_node.errors import InputError
 
 CHECK = 0.1  # [s] between two checks of the publishers
 OTHER_CLOCK = 60.0  # [s] from the node's clock: no message takes so long
+YEAR_2000 = 946684800.0  # [s] since 1970: earlier stamps count from somewhere else
 QUIET = 0.3  # [s] without setpoints after a new subscriber: a driver may be starting to publish measurements
 
 
 class MeasuredWatch:
     """Watches the topics of a node, by a steady clock; cheap enough for every setpoint.
 
+    topic: of the measurements, resolved; offered: whether it has a publisher.
     expected: measurements are expected. alone: no other publisher of joint_states. quiet: hold setpoints
     back.
     """
@@ -37,8 +39,10 @@ class MeasuredWatch:
             )
         self._publishers = [p for p in node.publishers if p.topic_name == self._commands]
         self._listeners = 0
+        self._questioned = False  # stamps were, once
         self._checked = self._quiet_until = float('-inf')
         self._auto = True
+        self.topic, self.offered = self._measured.removeprefix('/'), False
         self._offered = False  # measurements have a publisher, or are always needed
         self.expected = False
         self.alone = True
@@ -60,26 +64,34 @@ class MeasuredWatch:
         if time.monotonic() < self._checked + CHECK:
             return False
         self._checked = time.monotonic()
-        offered = self._node.count_publishers(self._measured) > 0
-        self._offered = self._auto and (self._offered or self._always or offered)
+        self.offered = self._node.count_publishers(self._measured) > 0
+        self._offered = self._auto and (self._offered or self._always or self.offered)
         self.expected = wait_for_measured == 'true' or self._offered
         self.alone = self._commands == self._measured or self._node.count_publishers(self._commands) <= 1
         return True
 
-    def age(self, stamp: float | None, now: float) -> float:
+    def age(self, stamp: float | None, now: float, since_1970: float) -> float:
         """Return the age [s] of a measurement by its stamp, both on the node's clock [s].
+
+        since_1970: the same stamp, as it was sent [s].
 
         0, the time of arrival, without a stamp or for a stamp in the future or of another clock.
         """
         age = 0.0 if stamp is None else now - stamp
         if abs(age) <= OTHER_CLOCK:
             return max(age, 0.0)
-        where = f'{age:.3g} s old' if age > 0.0 else f'{-age:.3g} s in the future'
-        self._node.get_logger().warning(
-            f'stamps of measured joints are {where}: their times of arrival are used instead; is '
-            'use_sim_time the same everywhere?',
-            throttle_duration_sec=10.0,
-        )
+        if not self._questioned:
+            self._questioned = True
+            where = f'{age:.3g} s old' if age > 0.0 else f'{-age:.3g} s in the future'
+            why = f'{where}; is use_sim_time the same everywhere?'
+            if since_1970 < YEAR_2000 < age:
+                why = (
+                    f'{since_1970:.3g} s: the driver counts from its own start. Synchronise its clock, or '
+                    'leave the stamps zero'
+                )
+            self._node.get_logger().warning(
+                f'times of arrival are used in place of the stamps of measured joints, which are {why}'
+            )
         return 0.0
 
     def hold_back(self) -> bool:

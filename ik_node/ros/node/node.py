@@ -25,7 +25,7 @@ from ik_node.control.outputs.outputs import Output
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.settings.robot import RobotSettings
 from ik_node.errors import IkError, InputError
-from ik_node.ros.conversions import measured_values
+from ik_node.ros.conversions import measured_values, seconds
 from ik_node.ros.goals.frames import Frames
 from ik_node.ros.goals.node_time import NodeTime
 from ik_node.ros.interfaces import MEASURED_STATES, SubscribedTopic
@@ -69,6 +69,7 @@ class IkNode(ManagedNode):
         general = self._settings.general
         self._output_names = output_names(general.output)
         self._picture: JointStates | None = None
+        self._ignored = ''  # why the last message with measured joints is
         if DISPLAY_ONLY in self._output_names:
             self._picture = JointStates(self, self._time, lambda: self._watch.hold_back())
         self._loop = SetpointLoop(self, lambda: 1.0 / self._settings.general.publish_rate, self._setpoint)
@@ -225,22 +226,27 @@ class IkNode(ManagedNode):
         try:
             positions = measured_values(message)
         except InputError as error:
-            self.get_logger().warning(
-                f'message with measured joints ignored: {error}', throttle_duration_sec=2.0
-            )
+            if str(error) != self._ignored:
+                self.get_logger().warning(f'message with measured joints ignored: {error}')
+            self._ignored = str(error)
+            self._look_for_measurements(True)
             return
+        if self._ignored:
+            self._ignored = ''
+            self._look_for_measurements(True)
         now = self._time.now()
         stamp = self._time.of(message.header.stamp)
         self._clocks.heard(now, stamp)
         if 'position_commands' in self._output_names and stamp is not None and self._clocks.agree:
             self._loop.begun(self._time.nanoseconds(stamp))
-        measured = now - self._watch.age(stamp, now)
+        measured = now - self._watch.age(stamp, now, seconds(message.header.stamp))
         for tool in self._leaders:
             tool.own.on_measured(positions, now, measured)
 
-    def _look_for_measurements(self) -> None:
-        if self._watch.poll(self._settings.general.wait_for_measured):
+    def _look_for_measurements(self, changed: bool = False) -> None:
+        if self._watch.poll(self._settings.general.wait_for_measured) or changed:
             for tool in self._tools:
+                tool.own.measured_by(self._watch.topic, self._watch.offered, self._ignored)
                 tool.own.expect_measured(self._watch.expected, self._watch.alone)
 
     # The arm

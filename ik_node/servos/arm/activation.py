@@ -18,6 +18,7 @@ from ik_node.servos.arm.survey import (
     read_constant,
     try_read,
     write,
+    wrong_supply,
 )
 from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN
 from ik_node.servos.bus.registers import ServoModel
@@ -56,6 +57,10 @@ class LeftOnError(ArmError):
         self.names = names
 
 
+class VoltageError(ArmError):
+    """The supply has more volts than the servos allow."""
+
+
 class PlaceError(ArmError):
     """A joint stands where its servo must not get torque."""
 
@@ -75,6 +80,16 @@ def check_place(transport: Transport, servo: ServoSurvey, calibration: JointCali
             f'{named(servo.joint)} is at {position:.3f}, its limits are {calibration.lower:.3f} to '
             f'{calibration.upper:.3f}: move it inside by hand, or set its zero'
         )
+
+
+def check_voltage(transport: Transport, servos: Sequence[ServoSurvey]) -> None:
+    """Raise VoltageError if servos have more volts than they allow: with torque they would burn."""
+    for servo in servos:
+        counts = [read(transport, servo.joint, servo.model, 'present_voltage') for _ in range(2)]
+        volts = servo.model['present_voltage'].quantity(min(counts))  # one of them may be damaged
+        if volts > servo.volts[1] > 0.0:
+            wrong = wrong_supply(volts, servo.volts)
+            raise VoltageError(f'{named(servo.joint)}: the supply has {wrong}')
 
 
 def check_range(servo: ServoSurvey, tick: int) -> None:
@@ -99,9 +114,10 @@ def switch_on(
     The share is FIRST_TORQUE, and not more than most, for those that were off. Every goal of these is at the
     present position, and read back, before any servo gets torque; those that were on keep a goal from which
     their joint only sags.
-    Raises ArmError; servos that were off are off then.
+    Raises ArmError, VoltageError before anything is written; servos that were off are off then.
     """
     before = [has_torque(transport, servo) for servo in servos]
+    check_voltage(transport, [servo for servo, on in zip(servos, before, strict=True) if not on])
     switched: list[ServoSurvey] = []
     powered = []
     try:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -25,7 +26,7 @@ class ArmError(IkError):
 class ServoSurvey:
     """One servo as it was found. memory: what calibration, or the factory, has stored.
 
-    most_current [counts]: its limit, 0 if it does not measure it.
+    most_current [counts]: its limit, 0 if it does not measure it. volts [V]: least and most that it allows.
     """
 
     joint: JointProfile
@@ -33,6 +34,7 @@ class ServoSurvey:
     memory: Recorded
     time_profile: bool = False
     most_current: int = 0
+    volts: tuple[float, float] = (0.0, math.inf)
 
 
 def named(joint: JointProfile) -> str:
@@ -146,7 +148,21 @@ def _surveyed(transport: Transport, joint: JointProfile) -> ServoSurvey:
     time_profile = bool(counts.get('drive_mode', 0) & TIME_PROFILE)
     limited = 'current_limit' in model.registers
     most = read_constant(transport, joint, model, 'current_limit') if limited else 0
-    return ServoSurvey(joint, model, recorded_in(model, counts), time_profile, most)
+    low, high = (
+        model[name].quantity(read_constant(transport, joint, model, name))
+        for name in ('min_voltage', 'max_voltage')
+    )
+    return ServoSurvey(joint, model, recorded_in(model, counts), time_profile, most, (low, high))
+
+
+def wrong_supply(volts: float, allowed: tuple[float, float]) -> str:
+    """Return what is wrong with the supply of a servo, and what helps; volts, allowed [V]. '' if nothing."""
+    if allowed[0] <= volts <= allowed[1] or not allowed[1] > 0.0:
+        return ''
+    remedy = 'switch the supply off: it is for other servos'
+    if volts < allowed[0]:
+        remedy = 'use a stronger supply, and check its plug'
+    return f'{volts:.1f} V, allowed are {allowed[0]:.1f} to {allowed[1]:.1f} V: {remedy}'
 
 
 def memories(servos: list[ServoSurvey]) -> Mapping[str, Recorded]:

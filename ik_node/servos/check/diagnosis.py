@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ik_node.servos.arm.survey import named
+from ik_node.servos.arm.survey import named, wrong_supply
 from ik_node.servos.bus.models import PHASE_SPEED_0_IS_FASTEST
 from ik_node.servos.calibration.profile import ArmProfile
 from ik_node.servos.check.findings import BusTest, ServoFinding
@@ -45,6 +45,8 @@ def diagnose(
         problems += _problems_of(servo)
         warnings += _warnings_of(servo)
     problems += _of_zeros(usable)
+    for text, is_high in _of_voltage(usable):
+        (problems if is_high else warnings).append(text)
     if profile.protocol == 'feetech':
         warnings += _of_firmware(usable) + _of_supply(usable)
     if test is not None and sum(test.faults.values()) > FEW_FAULTS * test.reads * len(usable):
@@ -128,13 +130,29 @@ def _of_zeros(usable: Sequence[ServoFinding]) -> list[str]:
     return [f'{", ".join(names)}: {problem}' for problem, names in joints.items()]
 
 
+def _of_voltage(usable: Sequence[ServoFinding]) -> list[tuple[str, bool]]:
+    """Return a sentence for each kind of servos whose supply is wrong, and whether it has too many volts."""
+    kinds: dict[tuple[tuple[float, float], bool], list[ServoFinding]] = {}
+    for servo in usable:
+        if servo.reading is not None and servo.has_wrong_supply:
+            kinds.setdefault((servo.volts, servo.reading.volts > servo.volts[1]), []).append(servo)
+    found = []
+    for (allowed, is_high), servos in kinds.items():
+        volts = [servo.reading.volts for servo in servos if servo.reading is not None]
+        wrong = wrong_supply(max(volts) if is_high else min(volts), allowed)
+        names = ', '.join(named(servo.joint) for servo in servos)
+        found.append((f'{names}: the supply has {wrong}', is_high))
+    return found
+
+
 def _warnings_of(servo: ServoFinding) -> list[str]:
     who, found = named(servo.joint), []
     if servo.calibration is not None:
         found += [f'{who}: {text}' for text in servo.calibration.warnings]
     if servo.reading is not None:
-        if servo.reading.conditions and servo.model.homing_sign < 0:
-            found.append(f'{who} reports {", ".join(servo.reading.conditions)}')
+        reported = [one for one in servo.reading.conditions if one != 'voltage' or not servo.has_wrong_supply]
+        if reported and servo.model.homing_sign < 0:
+            found.append(f'{who} reports {", ".join(reported)}')
         if servo.reading.temperature >= HOT:
             found.append(f'{who} has {servo.reading.temperature:.0f} degrees C: let it cool down')
     if not servo.counts.get('phase', PHASE_SPEED_0_IS_FASTEST) & PHASE_SPEED_0_IS_FASTEST:

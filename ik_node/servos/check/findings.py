@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ik_node.errors import InputError, quoted
-from ik_node.servos.arm.survey import TRIES, ArmError, read
+from ik_node.servos.arm.survey import TRIES, ArmError, read, wrong_supply
 from ik_node.servos.bus.models import model_named, model_numbered
 from ik_node.servos.bus.registers import ServoModel
 from ik_node.servos.bus.transport import Answer, Fault, Transport
@@ -20,6 +20,7 @@ from ik_node.servos.calibration.zeros import JointCalibration, calibrate
 STORED = (
     *('firmware', 'firmware_major', 'firmware_minor', 'operating_mode', 'torque_enable', 'torque_limit'),
     *('p_gain', 'status', 'max_torque', 'protection_current', 'overload_torque'),
+    *('min_voltage', 'max_voltage'),
 )
 READS = 100  # of all servos, to see how reliable the bus is
 
@@ -53,6 +54,17 @@ class ServoFinding:
     reading: Reading | None = None
     calibration: JointCalibration | None = None
     problem: str = ''
+
+    @property
+    def volts(self) -> tuple[float, float]:
+        """The least and the most [V] that it allows."""
+        low, high = (self.model[name].quantity(self.counts[name]) for name in ('min_voltage', 'max_voltage'))
+        return low, high
+
+    @property
+    def has_wrong_supply(self) -> bool:
+        """Whether its supply has too many or too few volts."""
+        return self.reading is not None and bool(wrong_supply(self.reading.volts, self.volts))
 
     @property
     def firmware(self) -> str:

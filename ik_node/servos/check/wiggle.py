@@ -46,7 +46,7 @@ def wiggle(transport: Transport, findings: Sequence[ServoFinding], name: str) ->
         raise ArmError(f'{named(joint)} has torque: end the program that drives it, or switch the power off')
     place = read(transport, joint, model, 'present_position')
     timed = bool(servo.counts.get('drive_mode', 0) & TIME_PROFILE)
-    one = ServoSurvey(joint, model, servo.recorded, timed)
+    one = ServoSurvey(joint, model, servo.recorded, timed, volts=servo.volts)
     _sides(servo, place)  # raises before there is torque
     check_range(one, place)
     try:
