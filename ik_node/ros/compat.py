@@ -11,7 +11,9 @@ from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.impl.implementation_singleton import rclpy_implementation
 from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
+from rclpy.subscription import Subscription
 
+MessageInfo = Mapping[str, Any]  # source_timestamp, received_timestamp [ns], publication_sequence_number
 RCLError: type[Exception] = rclpy_implementation.RCLError  # rclpy exports it nowhere
 
 
@@ -24,6 +26,13 @@ def wrap_change_state(node: LifecycleNode, wrapped: Callable[[Any], Any]) -> Non
     service.callback = wrapped(service.callback)
     service.callback_group = MutuallyExclusiveCallbackGroup()
     service.callback_group.add_entity(service)
+
+
+def with_message_info(callback: Callable[[Any, MessageInfo], None]) -> Callable[..., None]:
+    """Return a callback of a subscription that gets the MessageInfo: an empty one from rclpy of Humble."""
+    if hasattr(Subscription, 'CallbackType'):
+        return callback
+    return lambda message: callback(message, {})
 
 
 def given_parameters(node: Node) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ The reference of the documentation is generated from these.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,10 +16,17 @@ from rclpy.callback_groups import CallbackGroup
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
+from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
+from std_msgs.msg import Header
 
-from ik_node.ros.compat import installed
+from ik_node.errors import escaped
+from ik_node.model.urdf.elements import MOST_CHARACTERS
+from ik_node.ros.compat import MessageInfo, installed, with_message_info
 from ik_node.ros.qos import GOAL_QOS, LATCHED, MEASURED, NEWEST, STREAM
+
+HEADER = 512  # [bytes] that a header may have to be named in a refusal
+MANY_JOINTS = 1 << 18  # [bytes]: a message with some thousand joints
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +67,56 @@ class PublishedTopic(Topic):
         return node.create_publisher(self.type, self.named(prefix), self.qos)
 
 
+@dataclass(frozen=True, eq=False)
 class SubscribedTopic(Topic):
-    """A topic that a node subscribes to."""
+    """A topic that a node subscribes to.
 
-    def subscription(self, node: Node, callback: Callable[[Any], None], prefix: str = '') -> Subscription:
-        """Return a subscription of a node."""
-        return node.create_subscription(self.type, self.named(prefix), callback, self.qos)
+    largest: message [bytes, serialized] that is read. rclpy holds the interpreter while it converts a
+    message, some 0.15 s per MB of poses, so larger ones are refused before that.
+    """
+
+    largest: int = 1 << 16
+
+    def subscription(
+        self,
+        node: Node,
+        callback: Callable[[Any], None] | Callable[[Any, MessageInfo], None],
+        prefix: str = '',
+        refuse: Callable[[Any, str], None] | None = None,
+        informed: bool = False,
+    ) -> Subscription:
+        """Return a subscription of a node.
+
+        refuse: called with an empty message that has the header, and the reason, for a message that is too
+        large; by default the reason is logged. informed: callback takes the MessageInfo too.
+        """
+        name, log = self.named(prefix), node.get_logger()
+
+        def take(data: bytes, info: MessageInfo) -> None:
+            reason, message = '', None
+            if len(data) > self.largest:
+                reason = f'the message has {len(data)} bytes, but at most {self.largest} are read'
+                if refuse is not None:
+                    refuse(self._with_header(data), reason)
+                    return
+            else:
+                try:
+                    message = deserialize_message(data, self.type)
+                except Exception as error:  # of rclpy, for times and strings that it cannot represent
+                    reason = f'rclpy cannot read it: {type(error).__name__}: {escaped(str(error))}'
+            if message is None:
+                log.error(f'message on {name} ignored: {reason}', throttle_duration_sec=2.0)
+            else:
+                callback(message, *(info,) * informed)
+
+        return node.create_subscription(self.type, name, with_message_info(take), self.qos, raw=True)
+
+    def _with_header(self, data: bytes) -> Any:
+        """Return an empty message with the header of a serialized one, if that begins with a short one."""
+        message = self.type()
+        with contextlib.suppress(Exception):  # an incomplete frame
+            message.header = deserialize_message(data[:HEADER], Header)
+        return message
 
 
 class Service(Interface):
@@ -78,9 +130,11 @@ class Service(Interface):
         callback: Callable[[Any, Any], Any],
         prefix: str = '',
         group: CallbackGroup | None = None,
+        by: Node | None = None,
     ) -> None:
-        """Have a node provide it."""
-        node.create_service(self.type, self.named(prefix), callback, callback_group=group)
+        """Have a node provide it; by: a node whose executor calls callback instead."""
+        name = self.named(prefix) if by is None else node.resolve_service_name(self.named(prefix))
+        (by or node).create_service(self.type, name, callback, callback_group=group)
 
 
 DESCRIPTION = SubscribedTopic(
@@ -89,6 +143,7 @@ DESCRIPTION = SubscribedTopic(
     'the robot description, unless a parameter provides it; another one is rejected while joints are '
     'measured or commands go to a controller or driver, unless the node is inactive',
     LATCHED,
+    4 * MOST_CHARACTERS,
 )
 GOAL_POSE = SubscribedTopic(
     'goal_pose',
@@ -111,6 +166,7 @@ GOAL_JOINTS = SubscribedTopic(
     'goal for joint positions; an identical message within 1.5 s is ignored, so sliders that republish their '
     'values do not override other goals',
     GOAL_QOS,
+    MANY_JOINTS,
 )
 MEASURED_STATES = SubscribedTopic(
     'measured_joint_states',
@@ -118,6 +174,7 @@ MEASURED_STATES = SubscribedTopic(
     'measured joint positions, from one or several publishers; with any `output` that does not include '
     '`joint_states`, ik_node subscribes to `joint_states` instead; reliable publishers match too',
     MEASURED,
+    MANY_JOINTS,
 )
 PROJECT_POSE = SubscribedTopic(
     '~/project_pose',
@@ -130,6 +187,7 @@ FK_JOINT_STATES = SubscribedTopic(
     'sensor_msgs/JointState',
     'query: pose of the tip at these joints; joints that are not named keep their current position',
     STREAM,
+    MANY_JOINTS,
 )
 DELTA_TWIST = SubscribedTopic(
     '~/delta_twist_cmds', 'geometry_msgs/TwistStamped', 'velocity of the tool', NEWEST

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spin an executor in a thread, whatever messages arrive."""
+"""Spin an executor in a thread, whatever messages arrive; SideNode does so beside another node."""
 
 from __future__ import annotations
 
@@ -16,6 +16,48 @@ from ik_node.errors import escaped
 PACKAGE = Path(__file__).resolve().parents[1]
 CLOSING = 2.0  # [s] within which a callback in progress should end
 AFTER_ERROR = 0.001  # [s] to wait after an error of rclpy, so that the loop does not spin
+
+
+class SideNode:
+    """A node beside another one, whose callbacks run in a thread of their own: they wait for no others.
+
+    An unexpected error of a callback is logged, and the thread goes on.
+    """
+
+    def __init__(self, beside: Node, task: str) -> None:
+        """task: the end of its name. Callbacks are called once it is started."""
+        name = f'{beside.get_name()}_{task}'
+        self.node = Node(
+            name,
+            context=beside.context,
+            namespace=beside.get_namespace(),
+            cli_args=['--ros-args', '-r', f'__node:={name}'],  # remappings of topics hold here, too
+            enable_rosout=False,
+            start_parameter_services=False,
+        )
+        self._executor = SingleThreadedExecutor(context=beside.context)
+        self._executor.add_node(self.node)
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._spin, name=task, daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def _spin(self) -> None:
+        while True:
+            try:
+                return spin_until_shutdown(self._executor, self.node, self._closing)
+            except Exception:
+                self.node.get_logger().error(f'unexpected error, please report it: {traceback.format_exc()}')
+
+    def close(self) -> None:
+        """End the thread and the node."""
+        self._closing.set()
+        self._executor.shutdown(timeout_sec=CLOSING)
+        if self._thread.ident is not None:
+            self._thread.join(timeout=CLOSING)
+        self.node.destroy_node()
 
 
 def spin_until_shutdown(executor: SingleThreadedExecutor, node: Node, closing: threading.Event) -> None:

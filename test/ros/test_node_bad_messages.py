@@ -2,18 +2,22 @@
 """Bad messages: each is rejected with its reason on ~/status, the motion goes on as if it had not come."""
 
 import math
+import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticStatus
-from geometry_msgs.msg import PoseStamped, Quaternion
-from node_harness import Client, running
+from geometry_msgs.msg import Pose, PoseArray, PoseStamped, Quaternion
+from node_harness import TIMEOUT, Client, running
 from rclpy.duration import Duration
 from sensor_msgs.msg import JointState
 from small_arm import ARM_JOINTS, arm_urdf
+from std_msgs.msg import Header
 
 from ik_node.model.arm import Arm
+from ik_node.ros import interfaces
 from ik_node.tracks.curves import tip_pose
 
 HOUR = Duration(seconds=3600.0)
@@ -162,3 +166,51 @@ def test_a_flood_does_not_stop_the_node(client, arm):
     assert np.isfinite(positions).all()
     assert (np.abs(positions) <= 2.5).all()
     assert client.call('ik_node/home').success
+
+
+def test_a_stop_waits_for_no_message(client):
+    blocked, release = threading.Event(), threading.Event()
+
+    def block() -> None:
+        blocked.set()
+        release.wait(TIMEOUT)
+
+    timer = client.served.create_timer(0.01, block)  # as long as rclpy converts a message
+    try:
+        client.wait(blocked.is_set, 'the executor to be busy')
+        assert client.call('ik_node/stop').success
+        client.wait_still()
+        assert client.call('ik_node/resume').success
+        assert not client.call('ik_node/hand_guide', True).success  # it is not measured
+    finally:
+        release.set()
+        client.served.destroy_timer(timer)
+
+
+@pytest.mark.parametrize(
+    'topic', [value for value in vars(interfaces).values() if isinstance(value, interfaces.SubscribedTopic)]
+)
+def test_large_messages_are_refused_before_they_are_converted(topic, monkeypatch):
+    """Without a node: what rclpy gives to the callback of a subscription."""
+    taken, converted, logged, refused = [], [], [], []
+    log = SimpleNamespace(error=lambda text, **_: logged.append(text))
+    node = SimpleNamespace(create_subscription=lambda *arguments, **_: arguments[2], get_logger=lambda: log)
+    monkeypatch.setattr(
+        interfaces, 'deserialize_message', lambda data, _: converted.append(len(data)) or Header()
+    )
+    large, small = bytes(topic.largest + 1), bytes(topic.largest)
+    topic.subscription(node, taken.append)(large, {})
+    assert (len(taken), len(logged)) == (0, 1)
+    topic.subscription(node, taken.append, refuse=lambda *_: refused.append(1))(large, {})
+    assert (len(taken), len(logged), len(refused)) == (0, 1, 1)
+    assert max(converted, default=0) <= interfaces.HEADER
+    topic.subscription(node, taken.append)(small, {})
+    assert len(taken) == 1
+
+
+def test_a_path_of_many_poses_is_rejected_by_its_size(client):
+    message = PoseArray(poses=[Pose()] * 5000)
+    message.header.stamp.sec = 7
+    said = client.answer('goal_path', message)
+    values = {pair.key: pair.value for pair in said.values}
+    assert (values['status'], '7.000000000' in values.values()) == ('rejected', True)

@@ -45,11 +45,12 @@ class GoalContext:
 
 @dataclass(eq=False)
 class GoalRequest:
-    """A goal message from a topic, and when it was received."""
+    """A goal message from a topic, and when it was received. refusal: why it was not read, else empty."""
 
     source: str
     message: Any
     context: GoalContext
+    refusal: str = ''
     arrival: float = field(default_factory=time.perf_counter)
     received: float = field(init=False)
     moves: ClassVar[bool] = True
@@ -79,6 +80,8 @@ class GoalRequest:
 
     def wanted(self, arm: Snapshot) -> Wanted:
         """Return the goal of the message for arm. Raises InputError if the message is rejected."""
+        if self.refusal:
+            raise InputError(self.refusal)
         timeout = self.context.timeout()
         if self.context.time.stands:
             raise InputError(NO_CLOCK)

@@ -7,44 +7,24 @@ tf2, so import it where it is used.
 
 from __future__ import annotations
 
-import threading
-
 import tf2_ros
 from geometry_msgs.msg import Transform
 from rclpy.duration import Duration
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.time import Time
 
 from ik_node.errors import InputError
-from ik_node.ros.spin import CLOSING, spin_until_shutdown
+from ik_node.ros.spin import SideNode
 
 
 class TfListener:
     """Receives transforms until it is closed."""
 
     def __init__(self, node: Node) -> None:
-        name = f'{node.get_name()}_transforms'
-        self._node = Node(
-            name,
-            context=node.context,
-            namespace=node.get_namespace(),
-            cli_args=['--ros-args', '-r', f'__node:={name}'],  # remappings of topics hold here, too
-            enable_rosout=False,
-            start_parameter_services=False,
-        )
+        self._side = SideNode(node, 'transforms')
         self._buffer = tf2_ros.Buffer()
-        self._listener = tf2_ros.TransformListener(self._buffer, self._node)
-        self._executor = SingleThreadedExecutor(context=node.context)
-        self._executor.add_node(self._node)
-        self._closing = threading.Event()
-        self._thread = threading.Thread(
-            target=spin_until_shutdown,
-            args=(self._executor, self._node, self._closing),
-            name='transforms',
-            daemon=True,
-        )
-        self._thread.start()
+        self._listener = tf2_ros.TransformListener(self._buffer, self._side.node)
+        self._side.start()
 
     def look_up(self, target: str, source: str, time: Time, timeout: float) -> Transform:
         """Return the transform from source to target at a time. Raises InputError after timeout [s]."""
@@ -56,7 +36,4 @@ class TfListener:
 
     def close(self) -> None:
         """End the thread."""
-        self._closing.set()
-        self._executor.shutdown(timeout_sec=CLOSING)
-        self._thread.join(timeout=CLOSING)
-        self._node.destroy_node()
+        self._side.close()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """ik_node: the node that moves the joints of a robot to goals.
 
-Callbacks only store. One thread solves goals, since a search may take long, one serves queries, and another
-moves the joints and publishes them at the publish rate. The ArmController decides what may be commanded.
+Callbacks only store. One thread solves goals, since a search may take long, one serves queries, another one
+~/stop, ~/resume and ~/hand_guide, which wait for no message, and another moves the joints and publishes them
+at the publish rate. The ArmController decides what may be commanded.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from ik_node.ros.outputs.context import OutputContext
 from ik_node.ros.outputs.joint_states import JointStates
 from ik_node.ros.run import run
 from ik_node.ros.settings_declaration import declare_robot, on_change
+from ik_node.ros.spin import SideNode
 from ik_node.ros.tools.services_of_all import offer_for_all
 from ik_node.ros.tools.tool_interface import NodeContext, ToolInterface
 
@@ -74,8 +76,10 @@ class IkNode(ManagedNode):
             self._picture = JointStates(self, self._time, lambda: self._watch.hold_back())
         self._loop = SetpointLoop(self, lambda: 1.0 / self._settings.general.publish_rate, self._setpoint)
         self._robot, self._frames = SharedRobot(), Frames(self)
+        self._urgent = SideNode(self, 'stop')
         shared = NodeContext(
             self,
+            self._urgent.node,
             self._time,
             self._frames,
             self._inbox,
@@ -104,11 +108,12 @@ class IkNode(ManagedNode):
         self._descriptions = Descriptions(self, self._inbox.put_description)
         measured.subscription(self, self._on_measured)
         if self._settings.own:
-            offer_for_all(self, self._tools)
+            offer_for_all(self, self._urgent.node, self._tools)
         self.create_timer(1.0, self._diagnose, clock=self._steady)
         on_change(self, lambda: self._settings, self._check, self._apply)
         self._goals = GoalThreads(shared, self._tools, self._switch, self._closing)
         self._goals.start()
+        self._urgent.start()
         self._loop.start()
         if general.autostart:
             try:
@@ -218,6 +223,7 @@ class IkNode(ManagedNode):
                 tool.own.halt()
         self._goals.join()
         self._frames.close()
+        self._urgent.close()
         self.destroy_node()
 
     # Measurements

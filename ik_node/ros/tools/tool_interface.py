@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from rclpy.node import Node
 from std_srvs.srv import SetBool
 
 from ik_node.control.controller.controller import ArmController
@@ -42,10 +43,12 @@ STATE_PERIOD = 0.1  # [s] from one goal_state to the next while the arm moves
 class NodeContext:
     """State shared by the tools of a node.
 
-    inbox: of goals. queries: inbox of queries. send_now: called when an arm begins to move.
+    urgent: a node whose executor serves what must not wait behind messages. inbox: of goals.
+    queries: inbox of queries. send_now: called when an arm begins to move.
     """
 
     node: Any
+    urgent: Node
     time: NodeTime
     frames: Frames
     inbox: Inbox
@@ -73,7 +76,7 @@ class ToolInterface:
         self.tool = tool
         self._node, self._time, self._send_now = shared.node, shared.time, shared.send_now
         self._inbox, self._statistics = shared.inbox, shared.statistics
-        node, frames = shared.node, shared.frames
+        node, frames, urgent = shared.node, shared.frames, shared.urgent
         self.prefix = prefix = f'{tool}/' if tool else ''
         self.name = f'{node.get_name()}/{tool}' if tool else node.get_name()
         self.goals = GoalContext(frames, shared.time, lambda: settings().goal_timeout, tool)
@@ -89,13 +92,14 @@ class ToolInterface:
         self.leader = self
         self.own = ArmController(self._hear, outputs(self), shared.robot)
         for topic, kind in GOALS.items():
-            topic.subscription(node, partial(self._store, topic.named(prefix), kind), prefix)
+            store = partial(self._store, topic.named(prefix), kind)
+            topic.subscription(node, store, prefix, refuse=store)
         Projection(node, prefix, self.goals, shared.queries)
         self._teleop = TeleopInterface(node, prefix, self.own, frames, shared.time, settings)
         interfaces.HOME.provide(node, answered(self.home), prefix)
-        interfaces.STOP.provide(node, answered(self.stop), prefix)
-        interfaces.RESUME.provide(node, answered(self.resume), prefix)
-        interfaces.HAND_GUIDE.provide(node, self._hand_guide, prefix)
+        interfaces.STOP.provide(node, answered(self.stop), prefix, by=urgent)
+        interfaces.RESUME.provide(node, answered(self.resume), prefix, by=urgent)
+        interfaces.HAND_GUIDE.provide(node, self._hand_guide, prefix, by=urgent)
 
     def close(self) -> None:
         """End what moves the arm."""
@@ -134,8 +138,8 @@ class ToolInterface:
 
     # Goals and services
 
-    def _store(self, topic: str, kind: type[GoalRequest], message: Any) -> None:
-        pushed = self._inbox.put(kind(topic, message, self.goals))
+    def _store(self, topic: str, kind: type[GoalRequest], message: Any, refusal: str = '') -> None:
+        pushed = self._inbox.put(kind(topic, message, self.goals, refusal))
         self._statistics.count('superseded', pushed)
 
     def home(self) -> ServiceResult:
