@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 
 from ik_node.errors import escaped
 
@@ -34,6 +35,7 @@ class SideNode:
             cli_args=['--ros-args', '-r', f'__node:={name}'],  # remappings of topics hold here, too
             enable_rosout=False,
             start_parameter_services=False,
+            parameter_overrides=[Parameter('start_type_description_service', value=False)],
         )
         self._executor = SingleThreadedExecutor(context=beside.context)
         self._executor.add_node(self.node)

@@ -39,7 +39,8 @@ def test_the_policy_allows_what_a_node_uses_and_nothing_else():
     context.init(domain_id=running.domain)
     observer = Node('observer', context=context)
     try:
-        running.wait(lambda: 'ik_node' in observer.get_node_names(), 'the node')
+        nodes = 'ik_node', 'ik_node_stop'
+        running.wait(lambda: set(nodes) <= set(observer.get_node_names()), 'the nodes')
         for kind, action, names in (
             ('topic', 'publish', observer.get_publisher_names_and_types_by_node),
             ('topic', 'subscribe', observer.get_subscriber_names_and_types_by_node),
@@ -49,7 +50,7 @@ def test_the_policy_allows_what_a_node_uses_and_nothing_else():
             allowed = rights('ik_node', kind, action) - ON_DEMAND
 
             def used(names: Callable[..., list[tuple[str, list[str]]]] = names) -> set[str]:
-                return {name for name, _ in names('ik_node', '/')} - ON_DEMAND
+                return {name for node in nodes for name, _ in names(node, '/')} - ON_DEMAND
 
             with contextlib.suppress(AssertionError):  # the next one tells more
                 running.wait(lambda allowed=allowed, used=used: used() == allowed, action)

@@ -141,7 +141,7 @@ def test_a_stamp_with_negative_seconds_does_not_end_the_driver(emulated):
     message = JointState(name=['elbow_flex'], position=[0.5])
     message.header.stamp.sec = -1
     emulated._commands.publish(message)
-    emulated.driver.wait_said('command ignored: it is ')
+    emulated.driver.wait_said('command ignored: by its stamp')
     emulated.drive({'elbow_flex': 0.1})
 
 

@@ -81,6 +81,22 @@ def test_commands_move_the_arm_and_their_end_holds_it_where_it_is():
         assert rig.tick('elbow_flex') > 2048 - 1.5 * 4096 / math.tau + 20 * DEGREE  # not at the last command
 
 
+def test_commands_that_waited_while_the_driver_stood_still_are_dropped(rig):
+    rig.arm.set_torque(True)
+    rig.stream({'elbow_flex': 0.2}, 1.0)
+    held = rig.tick('elbow_flex')
+    rig.clock.now += 5.0  # nobody runs
+    rig.arm.command({'elbow_flex': 1.2})  # of a callback that runs before the next cycle
+    rig.clock.sleep(0.02)
+    assert rig.arm.snapshot.state is ArmState.HOLDING
+    with pytest.raises(InputError, match='stood still'):
+        rig.arm.command({'elbow_flex': 1.2})
+    rig.clock.sleep(0.3)
+    assert rig.tick('elbow_flex') == pytest.approx(held, abs=2 * DEGREE)
+    rig.stream({'elbow_flex': 0.6}, 1.0)
+    assert rig.arm.snapshot.joints['elbow_flex'].position == pytest.approx(0.6, abs=0.02)
+
+
 def test_a_goal_is_never_far_from_its_joint(rig):
     rig.bus.call('motor', id=3, blocked=[2000.0, 2100.0])
     rig.arm.set_torque(True)

@@ -20,10 +20,12 @@ from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
 from ik_node.errors import IkError, InputError, join_names
-from ik_node.ros.conversions import NS_PER_S, age_of, values_by_name
+from ik_node.ros.compat import MessageInfo
+from ik_node.ros.conversions import NS_PER_S, values_by_name
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.servos.calibrating import Calibrating, read_pose
 from ik_node.ros.servos.diagnostics import NOT_MEASURED, Diagnostics
+from ik_node.ros.servos.incoming import IncomingCommands
 from ik_node.ros.servos.interfaces import (
     CLEAR,
     DIAGNOSTICS,
@@ -35,6 +37,7 @@ from ik_node.ros.servos.interfaces import (
 )
 from ik_node.ros.servos.settings import ServoSettings
 from ik_node.ros.settings_declaration import declare, on_change
+from ik_node.ros.spin import SideNode
 from ik_node.servos.arm.activation import PlaceError
 from ik_node.servos.arm.arm import ServoArm
 from ik_node.servos.arm.cycle import ArmOptions
@@ -62,8 +65,9 @@ class ServosNode(ClosableNode):
         self._wanted = settings.torque_at_start
         self._attempt: Future[None] | None = None  # to switch the torque on
         self._beside = ThreadPoolExecutor(AT_ONCE, 'requests')
+        self._urgent = SideNode(self, 'hold')  # what holds the arm waits behind no message
         beside = ReentrantCallbackGroup()  # while one waits, the others are called
-        self._done = self.create_guard_condition(lambda: None, beside)  # wakes the executor
+        self._done = self._urgent.node.create_guard_condition(lambda: None, beside)  # wakes the executor
         self._seen = Diagnostics(self.get_fully_qualified_name(), profile.names)
         self._states = JOINT_STATES.publisher(self)
         self._diagnostics = DIAGNOSTICS.publisher(self)
@@ -74,16 +78,21 @@ class ServosNode(ClosableNode):
             ArmOptions(settings.rate, settings.command_timeout, settings.torque_limit),
             self._publish,
         )
-        JOINT_COMMANDS.subscription(self, self._on_command)
-        TORQUE.provide(self, self._torque, group=beside)
-        HOLD.provide(self, self._hold, group=beside)
-        CLEAR.provide(self, self._clear, group=beside)
-        SET_ZERO.provide(self, self._zero, group=beside)
+        self._incoming = IncomingCommands(self, JOINT_COMMANDS.name, settings.command_timeout)
+        JOINT_COMMANDS.subscription(self, self._on_command, informed=True)
+        for service, serve in (
+            (TORQUE, self._torque),
+            (HOLD, self._hold),
+            (CLEAR, self._clear),
+            (SET_ZERO, self._zero),
+        ):
+            service.provide(self, serve, group=beside, by=self._urgent.node)
         self.create_timer(1.0, self._diagnose)
         on_change(
             self, lambda: self._settings, lambda new: read_pose(new.known_pose, profile.names), self._apply
         )
         self._arm.start()
+        self._urgent.start()
 
     def _apply(self, settings: ServoSettings) -> None:
         self._settings = settings
@@ -113,6 +122,7 @@ class ServosNode(ClosableNode):
     def close(self) -> None:
         """End the thread of the arm, and the node."""
         self._arm.stop()
+        self._urgent.close()
         self._beside.shutdown(wait=False, cancel_futures=True)
         if self._emulated is not None:
             self._emulated.close()
@@ -120,13 +130,13 @@ class ServosNode(ClosableNode):
 
     # Commands
 
-    def _on_command(self, message: JointState) -> None:
+    def _on_command(self, message: JointState, info: MessageInfo) -> None:
         try:
-            age = age_of(message.header.stamp, self.get_clock().now().nanoseconds)
-            if age > self._settings.command_timeout:
-                raise InputError(f'it is {age:.2f} s old')
+            self._incoming.check(message.header.stamp, info)
             self._arm.command(values_by_name(message))
         except IkError as error:
+            if self._incoming.contested:
+                self._arm.drop_commands()
             coming = self._wanted and self._arm.snapshot.state is ArmState.PASSIVE  # the torque
             if coming and isinstance(error, ArmError):
                 return

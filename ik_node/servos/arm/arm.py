@@ -104,6 +104,10 @@ class ServoArm:
             raise ArmError(f'the arm is {now.state.value}{f": {reason}" if reason else ""}')
         self._commands.put(own)
 
+    def drop_commands(self) -> None:
+        """Forget the positions that were commanded: from the next cycle on the arm holds."""
+        self._commands.clear()
+
     def set_torque(self, on: bool) -> None:
         """Switch the torque on, where the arm is, or off, slowly: support the arm."""
         asked = self._commands.asked if on else self._commands.lower()

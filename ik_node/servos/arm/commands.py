@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 from ik_node.errors import InputError, join_names
 
+DRAIN = 0.1  # [s] after a pause in which commands that waited meanwhile are received
+
 
 class Commands:
     """Positions [rad or m] by joint, and whether the arm is to hold, or to be without torque.
@@ -21,7 +23,7 @@ class Commands:
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names, self._lock = names, threading.Lock()
         self._positions: dict[str, float] = {}
-        self._given = -math.inf
+        self._given = self._taken_from = -math.inf  # [s] of time.monotonic
         self._latched = False
         self._asked = self._held = self._off = 0  # number of the newest wish, and of those; 0: none
 
@@ -91,8 +93,13 @@ class Commands:
         return own
 
     def put(self, positions: Mapping[str, float]) -> None:
-        """Ask for checked positions; joints that are not named keep theirs."""
+        """Ask for checked positions; joints that are not named keep theirs.
+
+        Raises InputError just after the program has stood still.
+        """
         with self._lock:
+            if time.monotonic() < self._taken_from:
+                raise InputError('the driver had stood still, so the command may be an old one')
             if not self._latched:
                 self._positions.update(positions)
                 self._given = time.monotonic()
@@ -103,6 +110,12 @@ class Commands:
             if time.monotonic() - self._given > timeout:
                 self._positions.clear()
             return dict(self._positions)
+
+    def paused(self) -> None:
+        """Note that the program has stood still: what it finds waiting after that is of unknown age."""
+        with self._lock:
+            self._taken_from = time.monotonic() + DRAIN
+        self.clear()
 
     def clear(self) -> None:
         """Forget all."""

@@ -164,6 +164,8 @@ class ArmCycle:
 
     def _move(self, now: float, dt: float) -> None:
         commands: dict[str, float] = {}
+        if now - self._moved > self._options.command_timeout:
+            self._commands.paused()
         if self._commands.latched or self.state is ArmState.FAULTED:
             self._commands.clear()
         else:
