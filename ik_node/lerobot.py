@@ -7,7 +7,7 @@ import logging
 import math
 import numbers
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -50,6 +50,7 @@ class RobotKinematics:
         tool_axis: ArrayLike = (0.0, 0.0, 1.0),
         largest_step: float = 10.0,
         calibration: str | os.PathLike[str] | ArmCalibration | None = None,
+        xacro_args: Mapping[str, object] | str | None = None,
     ) -> None:
         """target_frame_name: the tip link. joint_names: default all that can move.
 
@@ -57,9 +58,10 @@ class RobotKinematics:
         gripper approaches. largest_step [deg]: of any joint in one call; what is left follows in later calls.
         calibration: LeRobot's file for this SO-100 or SO-101, or the calibration of another arm, from which
         follow the zeros of the URDF and where the joints end. None: LeRobot's degrees are those of the URDF.
+        xacro_args: as for Arm.from_file.
         Raises InputError, and UrdfError for a description without such an arm.
         """
-        robot = read_file(urdf_path)
+        robot = read_file(urdf_path, xacro_args)
         arm = Arm(robot, target_frame_name, tool_axis=tool_axis)
         self._zero, self._scale = np.zeros(arm.n), np.full(arm.n, np.radians(1.0))  # [rad], [rad/deg]
         if calibration is None:

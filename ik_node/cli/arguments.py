@@ -17,6 +17,7 @@ from ik_node.console import say
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 
+XACRO_ARGUMENT = re.compile(r'[A-Za-z_][\w.-]*:=.*', re.DOTALL)
 NUMBERS = re.compile(r'-(\d|\.\d|inf|nan)[-+.,\dinfaty]*(e[-+.,\de]*)?', re.IGNORECASE)  # negative, or a list
 
 
@@ -29,14 +30,24 @@ def tool_axis(text: str) -> tuple[float, float, float]:
 
 
 class PlainParser(argparse.ArgumentParser):
-    """Parses -1e-3 as a number; before Python 3.14 argparse parses it as an option."""
+    """Parses -1e-3 as a number; before Python 3.14 argparse parses it as an option.
+
+    takes_xacro_args: words like name:=value are put into the namespace as the mapping xacro_args.
+    """
+
+    takes_xacro_args = False
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        given = sys.argv[1:] if args is None else args
+        given = list(sys.argv[1:] if args is None else args)
+        pairs = [word for word in given if self.takes_xacro_args and XACRO_ARGUMENT.fullmatch(word)]
         # Text with a leading space is not an option, and is ignored before a number.
-        return super().parse_known_args(
-            [f' {word}' if NUMBERS.fullmatch(word) else word for word in given], namespace
+        known, rest = super().parse_known_args(
+            [f' {word}' if NUMBERS.fullmatch(word) else word for word in given if word not in pairs],
+            namespace,
         )
+        if self.takes_xacro_args:
+            known.xacro_args = dict(word.split(':=', 1) for word in pairs)
+        return known, rest
 
 
 def add_goal(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +76,11 @@ def unit_direction(direction: Sequence[float]) -> Array:
 def arm_parser(description: str) -> argparse.ArgumentParser:
     """Return a parser with the arguments of an arm."""
     parser = PlainParser(description=description)
-    parser.add_argument('description_file', help='.urdf or .xacro file of the robot')
+    parser.takes_xacro_args = True
+    parser.add_argument(
+        'description_file',
+        help='.urdf or .xacro file of the robot; arguments of a .xacro follow it as name:=value',
+    )
     parser.add_argument(
         '--tip-link',
         help='link that carries the tool (default: tool0, a frame between fingers, the end of the longest '
@@ -98,6 +113,7 @@ def read_arm(arguments: argparse.Namespace) -> Arm:
         tool_axis=arguments.tool_axis,
         tool_point=arguments.tool_point,
         base_link=arguments.base_link,
+        xacro_args=arguments.xacro_args,
     )
 
 

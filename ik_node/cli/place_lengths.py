@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -25,11 +25,11 @@ MORE = 0.02  # [m] by which each length is changed alone
 Ranges = tuple[LinkLengths, dict[str, tuple[float, float]]]
 
 
-def ranges_of(path: str, given: Sequence[str]) -> Ranges | None:
+def ranges_of(path: str, arguments: Mapping[str, str], given: Sequence[str]) -> Ranges | None:
     """Return the lengths of the file and the ranges given as NAME=MIN:MAX. Raises IkError."""
     if not given:
         return None
-    lengths = LinkLengths.read(path)
+    lengths = LinkLengths.read(path, arguments)
     ranges: dict[str, tuple[float, float]] = {}
     for text in given:
         name, _, span = text.partition('=')

@@ -138,7 +138,7 @@ def _survey(arm: Arm, arguments: argparse.Namespace, within: float, output: str)
 
     x, y, z = lattice(arm, arguments.resolution)
     say(arm.describe())
-    clearance, note = clearance_of(arguments.description_file, arm)
+    clearance, note = clearance_of(arguments.description_file, arm, arguments.xacro_args)
     say(note)
     survey = Survey(arm, arguments.directions, within, clearance, arguments.solutions)
     with ProgressBar(len(x) * len(y) * len(z), 'positions') as progress:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ik_node.checks import Array
 from ik_node.errors import MissingError
@@ -16,14 +16,16 @@ from ik_node.model.urdf.description import load_description
 Clearance = Callable[[Array], float]
 
 
-def clearance_of(path: str, arm: Arm) -> tuple[Clearance | None, str]:
+def clearance_of(
+    path: str, arm: Arm, arguments: Mapping[str, str] | None = None
+) -> tuple[Clearance | None, str]:
     """Return what finds the least distance [m] between links at q (n,), and a line for the user.
 
     Distances are negative in collision. None where there is nothing to check, or no package for it.
     """
     joints = JointSet(arm.robot)
     try:
-        shapes, _ = collision_shapes(load_description(path), '')
+        shapes, _ = collision_shapes(load_description(path, arguments), '')
         found = SelfCollision(arm.robot, joints, arm.joint_names, shapes) if shapes else None
     except MissingError as error:
         return None, f'self-collision is not checked: {error}'

@@ -115,9 +115,16 @@ class Arm:
         return cls(read_urdf(xml_text), tip_link, **tool)
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str], tip_link: str | None = None, **tool: Any) -> Arm:
-        """Read a .urdf or .xacro file; further arguments as for Arm."""
-        return cls(read_file(path), tip_link, **tool)
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        tip_link: str | None = None,
+        *,
+        xacro_args: Mapping[str, object] | str | None = None,
+        **tool: Any,
+    ) -> Arm:
+        """Read a .urdf or .xacro file; xacro_args such as {'dof': 5} or 'dof:=5', further ones as for Arm."""
+        return cls(read_file(path, xacro_args), tip_link, **tool)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a copied or unpickled state: numpy does not keep the read-only flag."""

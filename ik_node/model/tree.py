@@ -93,9 +93,16 @@ class Tree:
         return cls(read_urdf(xml_text), tools, **options)
 
     @classmethod
-    def from_file(cls, path: str | os.PathLike[str], tools: Mapping[str, Tool], **options: Any) -> Tree:
-        """Read a .urdf or .xacro file; further arguments as for Tree."""
-        return cls(read_file(path), tools, **options)
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        tools: Mapping[str, Tool],
+        *,
+        xacro_args: Mapping[str, object] | str | None = None,
+        **options: Any,
+    ) -> Tree:
+        """Read a .urdf or .xacro file with xacro_args as for Arm; further arguments as for Tree."""
+        return cls(read_file(path, xacro_args), tools, **options)
 
     def groups(self, names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
         """Divide names of tools into groups that share no joints with each other."""

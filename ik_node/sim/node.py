@@ -40,7 +40,9 @@ class PlantNode(ClosableNode):
             raise InputError('parameters robot_description and urdf_file are both set; set only one of them')
         self._publisher = self.create_publisher(JointState, 'joint_states', STREAM)
         if settings.robot_description or settings.urdf_file:
-            self._build(settings.robot_description or load_description(settings.urdf_file))
+            self._build(
+                settings.robot_description or load_description(settings.urdf_file, settings.xacro_args)
+            )
         else:
             self.create_subscription(String, 'robot_description', self._describe, LATCHED)
             self.get_logger().info('waiting for robot_description')

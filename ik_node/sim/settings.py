@@ -18,6 +18,9 @@ class PlantSettings:
     urdf_file: str = parameter(
         '', 'path of a .urdf or .xacro file; if empty, the topic is used', read_only=True
     )
+    xacro_args: str = parameter(
+        '', "arguments of a .xacro file, such as 'dof:=5 gripper:=true'", read_only=True
+    )
     tools: tuple[str, ...] = parameter(
         ('',),
         'names of the tools, as in ik_node; each has a trajectory controller; '

@@ -16,6 +16,7 @@ import argparse
 import contextlib
 import os
 import secrets
+import shlex
 import signal
 import socket
 import sys
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from ik_node import console
+from ik_node.cli.arguments import PlainParser
 from ik_node.errors import IkError, InputError, MissingError, join_names
 from ik_node.extras import EXTRAS, require
 from ik_node.ros.servos.settings import ON_EXIT
@@ -52,7 +54,8 @@ def say(message: str) -> None:
 
 def parse(args: Sequence[str] | None) -> argparse.Namespace:
     """Return the options of the command line."""
-    parser = argparse.ArgumentParser(prog='ik_demo', description=(__doc__ or '').split('\n', 1)[0])
+    parser = PlainParser(prog='ik_demo', description=(__doc__ or '').split('\n', 1)[0])
+    parser.takes_xacro_args = True
     parser.add_argument(
         '--description-file', default='', metavar='ROBOT',
         help=f'a .urdf or .xacro file, or one of {", ".join(ROBOTS)}; default: with --servos the one that '
@@ -97,6 +100,7 @@ def programs(options: argparse.Namespace) -> tuple[Plan, list[Program]]:
     track = options.track or ([NO_TRACK] if options.servos else ['circle'])
     given = {name: default for name, (default, _, _) in ARGUMENTS.items()} | {
         'description_file': options.description_file,
+        'xacro_args': shlex.join(f'{name}:={value}' for name, value in options.xacro_args.items()),
         'base_link': options.base_link,
         'tip_link': options.tip_link,
         'tool_axis': ' '.join(options.tool_axis or ()),

@@ -163,7 +163,8 @@ class Planner:
         if self._driven:
             port = the_port('') if self._given['port'] == 'auto' else self._given['port']
             servos: dict[str, Any] = {'port': port, 'profile': self._given['profile']}
-            servos |= {'description': str(self._path), 'torque_at_start': 'torque' in self._wanted}
+            servos |= {'description': str(self._path), 'xacro_args': self._given['xacro_args']}
+            servos |= {'torque_at_start': 'torque' in self._wanted}
             servos |= {name: self._given[name] for name in OF_DRIVER if self._given[name]}
             if self._given['torque_limit']:
                 (servos['torque_limit'],) = numbers('torque_limit', self._given['torque_limit'], 1)

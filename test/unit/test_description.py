@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from hostile import GOOD
 
+from ik_node.cli.arguments import arm_parser, read_arm
 from ik_node.errors import (
     ElementError,
     FileError,
     InputError,
+    XacroError,
     XmlError,
 )
 from ik_node.model.arm import Arm
@@ -21,6 +23,24 @@ from ik_node.model.urdf.reader import load_description, read_urdf
 LIMIT = '<limit lower="-1" upper="1.5" velocity="2" effort="5"/>'
 JAW_MIMIC = '<mimic joint="wrist" multiplier="0.01"/>'
 JAW_LIMIT = '<limit lower="-0.03" upper="0.03" velocity="0.2" effort="5"/>'
+
+
+def test_xacro_arguments_are_names_and_values_and_those_that_a_file_lacks_are_named(tmp_path):
+    file = tmp_path / 'arm.urdf.xacro'
+    file.write_text(
+        '<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:arg name="dof" default="1"/>'
+        '<link name="a"/><link name="b"/><joint name="$(arg joint)" type="continuous"><parent link="a"/>'
+        '<child link="b"/></joint><xacro:if value="${\'$(arg dof)\' == \'2\'}"><link name="c"/>'
+        '<joint name="k" type="continuous"><parent link="b"/><child link="c"/></joint></xacro:if></robot>'
+    )
+    for given in ({'dof': 2, 'joint': 'j'}, 'dof:=2 joint:=j'):
+        assert Arm.from_file(file, xacro_args=given).joint_names == ('j', 'k')
+    with pytest.raises(XacroError, match='joint:=VALUE'):
+        Arm.from_file(file)
+    with pytest.raises(XacroError, match=r'"joints"; it has "dof", "joint" \(did you mean "joint"'):
+        Arm.from_file(file, xacro_args='joint:=j joints:=k')
+    for words in (['dof:=2', 'joint:=j k', str(file)], [str(file), 'joint:=j k', 'dof:=2']):
+        assert read_arm(arm_parser('').parse_args(words)).joint_names == ('j k', 'k')
 
 
 def test_files(tmp_path: Path) -> None:

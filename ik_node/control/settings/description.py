@@ -20,6 +20,9 @@ class DescriptionSettings(HasTool):
     urdf_file: str = parameter(
         '', 'path of a .urdf or .xacro file; if empty, the topic is used', read_only=True
     )
+    xacro_args: str = parameter(
+        '', "arguments of a .xacro file, such as 'dof:=5 gripper:=true'", read_only=True
+    )
     autostart: bool = parameter(
         True, 'configure and activate at start-up; false: wait for a lifecycle manager', read_only=True
     )

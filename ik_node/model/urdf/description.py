@@ -10,22 +10,37 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from ik_node.errors import FileError, InputError, UrdfError, XacroError, join_names, path_text, safe_repr
+from ik_node.errors import (
+    FileError,
+    InputError,
+    UrdfError,
+    XacroError,
+    join_names,
+    path_text,
+    quoted,
+    safe_repr,
+)
 from ik_node.model.urdf.elements import MOST_CHARACTERS, check_size, reject_doctype
 
 _MESH = re.compile(r'(<mesh\b[^<>]*?\bfilename\s*=\s*)(["\'])([^"\'<>]*)\2')
 _ENCODING = re.compile(rb'\s*<\?xml\s[^>]*?encoding\s*=\s*["\']([A-Za-z0-9._-]+)["\']')
 
 
-def load_description(path: str | os.PathLike[str], mappings: Mapping[str, str] | None = None) -> str:
-    """Return the URDF text of a .urdf or .xacro file, xacro expanded with mappings for its xacro:arg.
+def load_description(
+    path: str | os.PathLike[str], arguments: Mapping[str, object] | str | None = None
+) -> str:
+    """Return the URDF text of a .urdf or .xacro file, xacro expanded with arguments for its xacro:arg.
+
+    A xacro file is a program: its expressions can run commands as the user. Load only those that you trust.
+    arguments: as for xacro_args.
 
     Existing meshes named relative to the file get absolute names, as file://. Errors of read_urdf then count
     the lines of the expanded text.
     Raises FileError for a file that cannot be read, XmlError and XacroError for xacro that cannot be
-    expanded and files of more than MOST_CHARACTERS, InputError for a path of the wrong type and for
-    mappings without xacro.
+    expanded, for arguments that it does not have and files of more than MOST_CHARACTERS, InputError for a
+    path of the wrong type and for arguments without xacro.
     """
+    mappings = xacro_args(arguments or {})
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f'the path of a description must be a str or os.PathLike, got {safe_repr(path)}')
     file = Path(path)
@@ -40,7 +55,7 @@ def load_description(path: str | os.PathLike[str], mappings: Mapping[str, str] |
         check_size(len(text), 'the file')
     if file.suffix.lower() == '.xacro':
         reject_doctype(text)
-        return _with_mesh_places(_expanded(file, mappings or {}), file)
+        return _with_mesh_places(_expanded(file, mappings), file)
     if mappings:
         raise InputError(
             f'{path_text(file)} is not a .xacro file, so it takes no xacro arguments, got '
@@ -61,8 +76,12 @@ def read_from(path: str | os.PathLike[str]) -> Iterator[None]:
         raise type(error)(f'{path_text(path)}{expanded}: {error}') from None
 
 
-def xacro_args(given: str) -> dict[str, str]:
-    """Return the mappings of 'name:=value name:=value'. Raises InputError."""
+def xacro_args(given: Mapping[str, object] | str) -> dict[str, str]:
+    """Return xacro arguments by name, given so or as text 'name:=value name:=value'. Raises InputError."""
+    if isinstance(given, Mapping):
+        return {str(name): str(value) for name, value in given.items()}
+    if not isinstance(given, str):
+        raise InputError(f"xacro_args must be like {{'dof': 5}} or 'dof:=5', got {safe_repr(given)}")
     try:
         pairs = [item.split(':=', 1) for item in shlex.split(given)]
     except ValueError:  # an unbalanced quotation mark
@@ -115,8 +134,31 @@ def _expanded(file: Path, mappings: Mapping[str, str]) -> str:
 
     from ik_node.model.urdf.xacro_errors import explain
 
+    arguments = _Arguments(mappings)
     try:
-        document = xacro.process_file(str(file), mappings=dict(mappings))
-        return str(document.toprettyxml(indent='  '))
+        document = xacro.process_file(str(file), mappings=arguments)
+        text = str(document.toprettyxml(indent='  '))
     except Exception as error:  # xacro evaluates the expressions of the file: they may raise anything
         raise XacroError(explain(file, error)) from None
+    if unknown := [name for name in mappings if name not in arguments.asked]:
+        raise XacroError(
+            f'{path_text(file)} has no xacro argument {quoted(unknown[0])}; it has '
+            f'{join_names(sorted(arguments.asked), unknown[0])}'
+        )
+    return text
+
+
+class _Arguments(dict[str, str]):
+    """Arguments for xacro, which itself ignores those that a file does not have. asked: those that it has."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        super().__init__(given)
+        self.asked = set[str]()
+
+    def __contains__(self, name: object) -> bool:  # <xacro:arg name="..." default="..."/>
+        self.asked.add(str(name))
+        return super().__contains__(name)
+
+    def __getitem__(self, name: str) -> str:  # $(arg ...)
+        self.asked.add(name)
+        return super().__getitem__(name)

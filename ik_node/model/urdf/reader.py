@@ -61,9 +61,9 @@ def read_urdf(text: str) -> Robot:
     return Robot(*named_parts, reading.warnings(), reading.faults, balls)
 
 
-def read_file(path: str | os.PathLike[str]) -> Robot:
+def read_file(path: str | os.PathLike[str], arguments: Mapping[str, object] | str | None = None) -> Robot:
     """Read a .urdf or .xacro file as load_description and read_urdf do; errors name the file."""
-    text = load_description(path)
+    text = load_description(path, arguments)
     with read_from(path):
         return read_urdf(text)
 

@@ -21,7 +21,8 @@ REMEDIES = {
         'define it above with <xacro:property name="{}" value="..."/>, or correct the name'
     ),
     r'Undefined substitution argument (\w+)': (
-        'give it a value, or a default: <xacro:arg name="{}" default="..."/> above'
+        'give it a value: {0}:=VALUE after the file, or in xacro_args, or a default: '
+        '<xacro:arg name="{0}" default="..."/> above'
     ),
     r'unknown macro name: xacro:(\S+)': 'define or include <xacro:macro name="{}"> above',
     r'No module named .ament|AMENT_PREFIX_PATH|package .* not found': FIND,

@@ -35,7 +35,7 @@ class Descriptions:
         if not text and not path:
             self._subscription = DESCRIPTION.subscription(self._node, self._hear)
             return
-        text = text or load_description(path)
+        text = text or load_description(path, settings.xacro_args)
         with read_from(path):
             check_models(text, robot, {})
         self._take(text, settings)

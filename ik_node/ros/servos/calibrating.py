@@ -42,7 +42,7 @@ class Calibrating:
         check_names('zeros:', self._zeros, profile)
         given = settings.calibration
         self._written = None if given in (MEMORY, LEROBOT) else read_file(given, profile)
-        self._limits = _limits(settings.description or profile.robot, profile)
+        self._limits = _limits(settings.description or profile.robot, settings.xacro_args, profile)
         self._memory: Mapping[str, Recorded] = {}
         self._told: tuple[list[str], list[str]] = [], []
 
@@ -105,14 +105,14 @@ def read_pose(text: str, names: tuple[str, ...]) -> dict[str, float]:
     return found
 
 
-def _limits(given: str, profile: ArmProfile) -> dict[str, tuple[float, float]]:
+def _limits(given: str, arguments: str, profile: ArmProfile) -> dict[str, tuple[float, float]]:
     """Return the limits of the joints that a description has, by name. Raises IkError if it has none."""
     if not given:
         return {}
     path = Path(given).expanduser()
     if given.isidentifier() and not path.is_file():
         path = share_path('urdf').joinpath(f'{given}.urdf.xacro')
-    text = load_description(path)
+    text = load_description(path, arguments)
     with read_from(path):
         joints = read_urdf(text).joints
     profile.check_described(joints)

@@ -34,6 +34,9 @@ class ServoSettings:
         'the one that the profile names',
         read_only=True,
     )
+    xacro_args: str = parameter(
+        '', "arguments of a .xacro file, such as 'dof:=5 gripper:=true'", read_only=True
+    )
     calibration: str = parameter(
         MEMORY,
         'source of the calibration: memory: the EEPROM of the servos; lerobot: also the file of LeRobot that '
