@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
@@ -12,6 +13,11 @@ from typing import Any, TextIO
 from ik_node.errors import IkError, InputError
 
 ROS_ARGS = '--ros-args'
+
+
+# Text that a spreadsheet executes when it opens a CSV file, and numbers, which it does not.
+FORMULA = re.compile(r'^\s*[=+@-]')
+NUMBER = re.compile(r'^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$')
 
 
 def say(text: str, to: TextIO | None = None) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ik_node.batch.episodes import FOUND
 from ik_node.batch.goal_files import GoalFile
+from ik_node.batch.table_files import check_csv, table_writer
 from ik_node.errors import InputError, join_names, quoted
 from ik_node.model.arm import Arm
 
@@ -79,10 +79,16 @@ class EpisodeTable:
     def _kept(self, replaced: Sequence[str]) -> list[str]:
         return [name for name in self.names if name not in replaced]
 
+    def check_csv(self, replaced: Sequence[str]) -> None:
+        """Raise InputError for columns that stay and that a CSV file cannot hold."""
+        for batch in self._file.batches(self._kept(replaced), 1):
+            check_csv(batch.schema)
+            return
+
     def write(
         self, output: Path, arm: Arm, replaced: Sequence[str], found: Callable[[str], pa.RecordBatch]
     ) -> None:
-        """Write a Parquet file: the columns that are not replaced, and what was found of each episode.
+        """Write by table_writer the columns that are not replaced, and what was found of each episode.
 
         Raises InputError for a file without rows, and for one that has changed since it was solved.
         """
@@ -90,14 +96,14 @@ class EpisodeTable:
         first = next(rows, None)
         if first is None:
             raise InputError(f'"{self._file.path}" has no rows')
-        with pq.ParquetWriter(output, first.schema, compression='zstd') as writer:
+        with table_writer(output, first.schema, compression='zstd') as write:
             held = [first]
             for batch in rows:
                 if sum(one.num_rows for one in held) >= ROWS:
-                    writer.write_table(pa.Table.from_batches(held))
+                    write(pa.concat_batches(held))
                     held = []
                 held.append(batch)
-            writer.write_table(pa.Table.from_batches(held))
+            write(pa.concat_batches(held))
 
     def _joined(
         self, kept: Sequence[str], wanted: Sequence[str], found: Callable[[str], pa.RecordBatch]

@@ -27,7 +27,8 @@ SUFFIXES = {
     '.feather': 'ipc',
     '.ipc': 'ipc',
 }  # those of pyarrow.dataset
-KINDS = ', '.join([*SUFFIXES, '.csv', '.npz'])
+KINDS = ', '.join([*SUFFIXES, '.csv', '.tsv', '.txt', '.npz'])
+SPREADSHEETS = ('.xlsx', '.xls', '.ods', '.numbers')
 DAMAGED = (
     *(pa.ArrowException, OSError, ValueError, EOFError, csv.Error),
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),  # of NPZ files
@@ -67,9 +68,10 @@ def open_goals(path: str | os.PathLike[str]) -> GoalFile:
     file = Path(path)
     suffix = file.suffix.lower()
     kind = 'parquet' if file.is_dir() else SUFFIXES.get(suffix)
-    openers = {'.csv': open_csv, '.npz': open_npz}
+    openers = {'.csv': open_csv, '.tsv': open_csv, '.txt': open_csv, '.npz': open_npz}
     if kind is None and suffix not in openers:
-        raise InputError(f'"{path_text(file)}" must be one of {KINDS}, or a folder of Parquet files')
+        remedy = '; save the table as CSV (UTF-8)' if suffix in SPREADSHEETS else ''
+        raise InputError(f'"{path_text(file)}" must be one of {KINDS}, or a folder of Parquet files{remedy}')
     try:
         return GoalFile(file, _open_dataset(file, kind) if kind else openers[suffix](file))
     except InputError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Job: a file of goals to a Parquet file of joints, in chunks; what is done is kept and found again."""
+"""Job: a file of goals to a file of joints, in chunks; what is done is kept and found again."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ik_node.batch.goal_columns import GoalColumns
 from ik_node.batch.goal_files import GoalFile
 from ik_node.batch.parts import Parts, packed, unpacked
 from ik_node.batch.solve_table import STATUSES, schema, solve_rows
+from ik_node.batch.table_files import table_writer
 from ik_node.batch.task_key import task_key
 from ik_node.batch.workers import Workers
 from ik_node.solver.solver import IkSolver
@@ -94,9 +94,9 @@ class Job:
         words = [one.name for one in columns if one.type != pa.float64()]
         compression = {one.name: 'zstd' if one.name in words else 'none' for one in columns}
         options = {'compression': compression, 'use_dictionary': words, 'write_statistics': words}
-        with pq.ParquetWriter(path, columns, write_batch_size=CHUNK, **options) as writer:
+        with table_writer(path, columns, write_batch_size=CHUNK, **options) as write:
             for name in names:
                 batch = unpacked(self.parts.read(name))
                 summary.add(first, batch)
                 first += batch.num_rows
-                writer.write_batch(batch)
+                write(batch)

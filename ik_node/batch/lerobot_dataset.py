@@ -7,6 +7,7 @@ https://huggingface.co/docs/lerobot/lerobot-dataset-v3 describes the layout.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import math
 import os
@@ -21,12 +22,12 @@ import pyarrow.parquet as pq
 
 from ik_node.batch.unchanged import Unchanged
 from ik_node.checks import Array
-from ik_node.errors import InputError, join_names
+from ik_node.errors import InputError, join_names, path_text
 from ik_node.model.arm import Arm
 
 VERSIONS = ('v2.1', 'v3.0')
 EPISODE = 'episode_index'
-LINKED = ('videos', 'images')  # folders of large files, which nothing changes in place
+FICLONE = 0x40049409  # ioctl of Linux: the copy shares its blocks until one of both is written to
 EE_GRIPPER, GRIPPER = 'ee.gripper_pos', 'gripper.pos'  # LeRobot's own step to joints renames it so
 QUANTILES = {'q01': 0.01, 'q10': 0.1, 'q50': 0.5, 'q90': 0.9, 'q99': 0.99}
 
@@ -41,6 +42,7 @@ class LerobotDataset:
     def __init__(self, root: Path, feature: str) -> None:
         """Raises InputError for a folder that is not such a dataset, or has no such feature."""
         self.root, self.feature = root, feature
+        _check_links(root)
         try:
             self._info = json.loads((root / 'meta' / 'info.json').read_text(encoding='utf-8'))
             version, features = self._info['codebase_version'], self._info['features']
@@ -122,8 +124,8 @@ class LerobotDataset:
     ) -> None:
         """Write the dataset to a folder with joints [degrees or mm] in the feature, its statistics anew.
 
-        replaced: components that become joints. found: those of an episode [rad or m]. Videos and images are
-        linked, or copied where they cannot be, all else is copied. Raises InputError for a dataset that has
+        replaced: components that become joints. found: those of an episode [rad or m]. All else is copied.
+        Raises InputError for a dataset that has
         changed since it was opened.
         """
         self._unchanged.check()
@@ -134,7 +136,7 @@ class LerobotDataset:
         for path in _files(self.root):
             place = path.relative_to(self.root)
             if path not in own:
-                _put(path, output / place, link=place.parts[0] in LINKED)
+                _copy(path, output / place)
         every: dict[int, Array] = {}
         for path in self._files:
             table = _read(path, None)
@@ -239,17 +241,37 @@ def _read(path: Path, columns: list[str] | None) -> pa.Table:
         raise InputError(f'cannot read "{path}": {error}') from None
 
 
+def _check_links(root: Path) -> None:
+    """Raise InputError for links out of the dataset, links to folders, and what is neither file nor folder.
+
+    The snapshots in the cache of Hugging Face consist of links to the blobs beside them, which are allowed.
+    """
+    inside = [root.resolve()]
+    if root.resolve().parent.name == 'snapshots':
+        inside.append(root.resolve().parents[1] / 'blobs')
+    for folder, folders, names in os.walk(root):
+        for path in (Path(folder, name) for name in (*folders, *names)):
+            real, link = path.resolve(), path.is_symlink()
+            if link and not any(real.is_relative_to(one) for one in inside):
+                raise InputError(f'"{path_text(path)}" is a link out of the dataset: delete or replace it')
+            if link and not path.is_file():
+                raise InputError(f'"{path_text(path)}" is a link, but not to a file: delete or replace it')
+            if not (path.is_file() or path.is_dir()):
+                raise InputError(f'"{path_text(path)}" is a device or pipe, not a file: delete it')
+
+
 def _files(folder: Path) -> list[Path]:
-    """Return all files below a folder, in order, those behind symbolic links too."""
-    found = os.walk(folder, followlinks=True)
-    return sorted(Path(place, name) for place, _, names in found for name in names)
+    """Return all files below a folder, in order."""
+    return sorted(Path(place, name) for place, _, names in os.walk(folder) for name in names)
 
 
-def _put(path: Path, target: Path, link: bool) -> None:
-    """Copy a file; link: rather link it, where the file system can."""
+def _copy(path: Path, target: Path) -> None:
+    """Copy a file, by sharing its blocks where the file system can: never by a link to the original."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    if link:
-        with contextlib.suppress(OSError):
-            os.link(path.resolve(), target)
-            return
-    shutil.copy2(path, target)
+    with path.open('rb') as source, target.open('wb') as copy:
+        try:
+            fcntl.ioctl(copy, FICLONE, source.fileno())
+        except OSError:
+            shutil.copyfileobj(source, copy, 1 << 20)
+    with contextlib.suppress(OSError):  # a file system without such times or permissions
+        shutil.copystat(path, target)

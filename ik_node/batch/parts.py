@@ -21,6 +21,7 @@ from ik_node.errors import InputError, path_text, quoted
 
 CHECK = 4  # [bytes] at the end of a part
 LOCK = 'lock'
+WRITING = '.writing'  # suffix of an output that is not yet whole
 OWN = re.compile(rf'{LOCK}|[0-9a-f]{{32}}\.(arrow|writing)')  # what the folder of parts holds
 
 
@@ -160,7 +161,7 @@ class Parts:
 
 def beside(output: Path) -> tuple[Path, Path]:
     """Return the folder of the parts of an output, and where it is written until it is whole."""
-    return output.with_name(f'{output.name}.parts'), output.with_name(f'{output.name}.writing')
+    return output.with_name(f'{output.name}.parts'), output.with_name(f'{output.name}{WRITING}')
 
 
 def _remove(path: Path) -> None:

@@ -188,7 +188,7 @@ class Retargeting:
         taken = set[str]()
         for episode, part in worst:
             name = re.sub(r'[^\w.-]', '_', f'{self._output.stem}_{episode}')[:LONGEST]
-            while name in taken:  # of "a/b" and "a_b"
+            while name in taken or (folder / f'{name}.mcap').exists():  # of "a/b" and "a_b", and of others
                 name += '_'
             taken.add(name)
             found = unpacked(part)

@@ -17,13 +17,13 @@ from ik_node.cli.goal_options import (
     described,
     given_columns,
     note_unused,
-    output_path,
     require_packages,
+    table_path,
     workers_of,
 )
 from ik_node.cli.progress_bar import ProgressBar
+from ik_node.cli.whole_files import add_overwrite, check_outputs
 from ik_node.console import run, say
-from ik_node.errors import InputError, path_text
 from ik_node.solver.solver import IkSolver
 
 if TYPE_CHECKING:
@@ -41,7 +41,11 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument(
         'goals', help='.parquet, .csv, .arrow, .feather or .npz file, or a folder of Parquet files'
     )
-    parser.add_argument('output', help='Parquet file to write: joints, status, errors and reason of each row')
+    parser.add_argument(
+        'output',
+        help='.parquet, .csv, .arrow or .feather file to write: joints, status, errors, reason of each row',
+    )
+    add_overwrite(parser)
     add_columns(parser)
     parser.add_argument('--count', action='store_true', help='count the solutions of each goal too')
     add_workers(parser)
@@ -55,9 +59,8 @@ def _batch(arguments: argparse.Namespace) -> int:
     from ik_node.batch.job import Job, Task
     from ik_node.batch.task_key import work_of
 
-    output = output_path(arguments.output, arguments.goals)
-    if output.is_dir():
-        raise InputError(f'cannot write "{path_text(output)}": it is a folder')
+    output = table_path(arguments.output, arguments.goals)
+    check_outputs([output], [arguments.goals, arguments.description_file], arguments.overwrite)
     arm = read_arm(arguments)
     warn(arm)
     goals = open_goals(arguments.goals)

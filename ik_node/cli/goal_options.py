@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ik_node.batch.workers import Work, Workers
     from ik_node.model.arm import Arm
 
+TABLES = ('.parquet', '.csv', '.arrow', '.feather')  # that can be written
 COLUMNS = (
     *('position', 'direction', 'quaternion', 'order', 'rotvec', 'rpy', 'degrees'),
     *('lateral', 'seed', 'frame'),
@@ -92,6 +93,17 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
         metavar='ADDRESS',
         help='address of the scheduler of a Dask cluster whose workers have ik_node, such as tcp://host:8786',
     )
+
+
+def table_path(given: str, source: str) -> Path:
+    """Return the path of a table to write, as output_path. Raises InputError for a suffix that is not one."""
+    output = output_path(given, source)
+    if output.suffix.lower() not in TABLES:
+        raise InputError(
+            f'"{path_text(output)}": the name of the output must end with {", ".join(TABLES[:-1])} or '
+            f'{TABLES[-1]}, and such a file is written'
+        )
+    return output
 
 
 def output_path(given: str, source: str) -> Path:

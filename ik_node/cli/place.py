@@ -7,6 +7,7 @@ import argparse
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,7 @@ from ik_node.cli.place_region import add_region, region_of
 from ik_node.cli.place_report import report, said_of_search, table
 from ik_node.cli.progress_bar import ProgressBar
 from ik_node.cli.self_collision import clearance_of
-from ik_node.cli.whole_files import output_name, write_whole
+from ik_node.cli.whole_files import add_overwrite, check_outputs, output_name, write_whole
 from ik_node.console import run, say
 from ik_node.errors import InputError, quoted
 from ik_node.extras import require
@@ -65,14 +66,19 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument(
         '--output', metavar='NAME', help='write NAME.json, NAME.png and a picture of each placement'
     )
+    add_overwrite(parser)
     return run(_place, parser.parse_args(given))
 
 
 def _place(arguments: argparse.Namespace) -> int:
     for package in ('pyarrow', 'tqdm', *(['matplotlib'] if arguments.output else [])):
         require(package, 'ik_place')
-    region = region_of(arguments)
     output = None if arguments.output is None else output_name(arguments.output, '.json', '.png')
+    if output is not None:
+        pictures = [f'{output}_{rank:02d}.png' for rank in range(1, COUNT + 1)]
+        written = map(Path, (f'{output}.json', f'{output}.png', *pictures))
+        check_outputs(written, [arguments.goals, arguments.description_file], arguments.overwrite)
+    region = region_of(arguments)
     lengths = ranges_of(arguments.description_file, arguments.xacro_args, arguments.length)
     arm = read_arm(arguments)
     warn(arm)

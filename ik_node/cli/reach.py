@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ik_node.cli.lattice import ACROSS, lattice
 from ik_node.cli.progress_bar import ProgressBar
 from ik_node.cli.self_collision import clearance_of
 from ik_node.cli.slices import PLACES_ACROSS, Slice, slices_of
-from ik_node.cli.whole_files import output_name, write_whole
+from ik_node.cli.whole_files import add_overwrite, check_outputs, output_name, write_whole
 from ik_node.console import run, say
 from ik_node.errors import InputError
 from ik_node.extras import EXTRAS, require
@@ -87,6 +88,7 @@ def main(given: Sequence[str] | None = None) -> int:
         help='write NAME.png and NAME.npz (with --volume: NAME.png and NAME.nc, NetCDF); default NAME: the '
         'name of the arm and _reach',
     )
+    add_overwrite(parser)
     return run(_reach, parser.parse_args(given))
 
 
@@ -106,7 +108,10 @@ def _reach(arguments: argparse.Namespace) -> int:
         raise InputError(f'--height must be finite, got {arguments.height:g}')
     arm = read_arm(arguments)
     warn(arm)
-    output = output_name(arguments.output or f'{arm.name}_reach'.replace('/', '_'), '.png', '.npz', '.nc')
+    kinds = '.png', '.nc' if arguments.volume else '.npz'
+    output = output_name(arguments.output or f'{arm.name}_reach'.replace('/', '_'), *kinds)
+    written = [Path(f'{output}{kind}') for kind in kinds]
+    check_outputs(written, [arguments.description_file], arguments.overwrite)
     within = math.radians(arguments.within)
     if arguments.volume:
         return _survey(arm, arguments, within, output)

@@ -21,9 +21,11 @@ from ik_node.cli.goal_options import (
     note_unused,
     output_path,
     require_packages,
+    table_path,
     workers_of,
 )
 from ik_node.cli.progress_bar import ProgressBar
+from ik_node.cli.whole_files import FILE_SUFFIX, add_overwrite, check_outputs
 from ik_node.console import run, say
 from ik_node.errors import InputError, join_names, path_text, quoted
 from ik_node.extras import require
@@ -48,7 +50,11 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument(
         'input', help='folder of a LeRobot dataset, v2.1 or v3.0, or with --episode a file as for ik_batch'
     )
-    parser.add_argument('output', help='folder or Parquet file to write, which must not exist')
+    parser.add_argument(
+        'output',
+        help='folder to write; of a table a .parquet, .csv, .arrow or .feather file',
+    )
+    add_overwrite(parser)
     parser.add_argument('--feature', help='feature of the dataset that holds the poses (default: action)')
     parser.add_argument(
         '--recordings', metavar='FOLDER', help='write the worst episodes there as MCAP files, for the viewer'
@@ -73,14 +79,20 @@ def _retarget(arguments: argparse.Namespace) -> int:
     from ik_node.batch.parts import beside
     from ik_node.batch.retargeting import EpisodeTask, Retargeting
 
-    output = output_path(arguments.output, arguments.input)
-    if output.exists():
-        raise InputError(f'"{path_text(output)}" exists already: name another one')
-    recordings = _recordings(arguments.recordings)
+    output = (table_path if arguments.episode else output_path)(arguments.output, arguments.input)
     report = output_path(arguments.report, arguments.input) if arguments.report else None
-    used = [path.resolve() for path in (output, *beside(output), Path(arguments.description_file))]
-    if report and (report.is_dir() or report.resolve() in used):
-        raise InputError(f'cannot write "{path_text(report)}": it is a folder, an input, or the output')
+    inputs = arguments.input, arguments.description_file
+    check_outputs([output, *[report] * bool(report)], inputs, arguments.overwrite)  # type: ignore[list-item]
+    if not arguments.episode and FILE_SUFFIX.fullmatch(output.suffix):
+        raise InputError(
+            f'"{path_text(output)}" ends with {output.suffix}, but a dataset is written as a folder: name it '
+            'without a suffix'
+        )
+    if report and report.suffix.lower() != '.json':
+        raise InputError(f'--report writes JSON: name "{path_text(report)}" with the suffix .json')
+    if report and report.resolve() in [path.resolve() for path in (output, *beside(output))]:
+        raise InputError(f'cannot write "{path_text(report)}": the output is written there')
+    recordings = _recordings(arguments.recordings)
     arm = read_arm(arguments)
     warn(arm)
     source: EpisodeTable | LerobotDataset
@@ -91,6 +103,8 @@ def _retarget(arguments: argparse.Namespace) -> int:
         IkSolver(arm, time_budget=math.inf, compile='wait'), columns, fps, arguments.time or ''
     )
     job = Retargeting(task, source, output)
+    if arguments.episode and output.suffix.lower() == '.csv':
+        source.check_csv(columns.poses)  # type: ignore[union-attr]
     say(f'{arm.describe()}\nposes: {described(columns)}; they become {", ".join(job.written)}')
     note_unused(columns, source.names, arm, lambda: next(source.episodes(columns.names), ('', None))[1])
     start = time.monotonic()
@@ -115,6 +129,8 @@ def _recordings(folder: str | None) -> Path | None:
     if folder is None:
         return None
     require('mcap_ros2', 'ik_retarget --recordings')
+    if FILE_SUFFIX.fullmatch(Path(folder).suffix):
+        raise InputError(f'--recordings takes a folder for .mcap files, got "{path_text(folder)}"')
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:

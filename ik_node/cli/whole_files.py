@@ -3,19 +3,56 @@
 
 from __future__ import annotations
 
+import argparse
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO
 
-from ik_node.errors import InputError
+from ik_node.errors import InputError, path_text
+
+FILE_SUFFIX = re.compile(r'\.([A-Za-z]{2,7}|h5|mp4|7z|Z)')  # not .2 or .v2, which may end any name
+
+
+def add_overwrite(parser: argparse.ArgumentParser) -> None:
+    """Add the option without which no program replaces a file."""
+    parser.add_argument('--overwrite', action='store_true', help='replace files that exist already')
+
+
+def check_outputs(paths: Iterable[Path], inputs: Iterable[str | Path], overwrite: bool) -> None:
+    """Raise InputError for outputs that are an input, a folder or special file, or exist already.
+
+    overwrite: files may be replaced, inputs never.
+    """
+    sources = [Path(source) for source in inputs]
+    for path in paths:
+        given = f'"{path_text(path)}"'
+        if not os.path.lexists(path):
+            continue
+        if any(source.exists() and path.exists() and path.samefile(source) for source in sources):
+            raise InputError(f'{given} is an input, which is never written over: name another output')
+        if path.is_dir() or (path.exists() and not path.is_file()):
+            raise InputError(
+                f'cannot write {given}: it is a {"folder" if path.is_dir() else "device or pipe"}'
+            )
+        if not overwrite:
+            raise InputError(f'{given} exists already: name another output, or add --overwrite to replace it')
 
 
 def output_name(name: str, *suffixes: str) -> str:
-    """Return the output name without one of suffixes. Raises InputError for a folder that is not writable."""
+    """Return the output name without one of suffixes.
+
+    Raises InputError for a folder that is not writable, and for the suffix of a kind that is not written.
+    """
     path = Path(name)
     if path.suffix in suffixes:
         path = path.with_suffix('')
+    elif FILE_SUFFIX.fullmatch(path.suffix):
+        raise InputError(
+            f'--output: "{path_text(path)}" ends with {path.suffix}, but {" and ".join(suffixes)} files are '
+            'written: name it without a suffix'
+        )
     if not path.name or path.name == '..' or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise InputError(f'--output: cannot write to the folder "{path.parent}"')
     return str(path)

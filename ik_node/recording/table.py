@@ -9,6 +9,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from ik_node.console import FORMULA, NUMBER
 from ik_node.recording.reading import JOINTS, SECOND, recorded
 
 TIME = 'time [s]'
@@ -32,8 +33,14 @@ def csv_text(path: Path, topic: str, begin: float = -math.inf, end: float = math
     text = io.StringIO()
     table = csv.DictWriter(text, list(columns), lineterminator='\n')
     table.writeheader()
-    table.writerows(rows)
+    table.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
     return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """Return a value for CSV: text of others that a spreadsheet would execute has an apostrophe in front."""
+    live = isinstance(value, str) and FORMULA.match(value) and not NUMBER.match(value)
+    return f"'{value}" if live else value
 
 
 def _values(topic: str, kind: str, message: Any) -> dict[str, Any]:

@@ -82,6 +82,40 @@ def test_a_file_of_a_kind_that_looks_like_another_says_what_to_do(tmp_path, name
         open_goals(tmp_path / name)
 
 
+@pytest.mark.parametrize(
+    'text',
+    [
+        'x [mm];"y ""b""";z\r\n0,5;1;a,b\r\n-2,25e3;;c\r\n',
+        '\ufeffsep=;\nx [mm];"y ""b""";z;;\n0,5;1;a,b;;\n-2,25e3;;c;;\n;;;;\n;;;;\n',
+        'x [mm]\t"y ""b"""\tz\n0.5\t1\ta,b\n-2.25e3\t\tc\n\t\t\n',
+        '\n,,\n"x\n[mm]", "y ""b""",z,,\n0.5,1,"a,b",,\n-2.25e3,,c,,\n,,,,\n\n',
+        'x [mm]|y "b"|z\n0.5|1|a,b\n-2.25e3||c\n| |\n',
+    ],
+)
+def test_what_spreadsheets_write_is_read(tmp_path, text):
+    (tmp_path / 'a.tsv').write_bytes(text.encode())
+    goals = open_goals(tmp_path / 'a.tsv')
+    assert goals.names == ['x [mm]', 'y "b"', 'z']
+    read = pa.Table.from_batches(goals.batches(goals.names, 100))
+    assert [float(cell) for cell in read['x [mm]'].to_pylist()] == [0.5, -2250.0]
+    assert read['y "b"'].to_pylist() == ['1', None]
+    assert read['z'].to_pylist() == ['a,b', 'c']
+
+
+@pytest.mark.parametrize(
+    ('text', 'words'),
+    [
+        ('x;y\n1.234,5;0\n0,5;1.5\n1.5;2\n', 'column x has numbers with commas and with points'),
+        ('x,y\n0,2,0,1\n', 'decimal commas'),
+        (b'x,y [\xb5m]\n1,2\n', 'save it as CSV UTF-8'),
+    ],
+)
+def test_what_spreadsheets_write_and_cannot_be_read_says_so(tmp_path, text, words):
+    (tmp_path / 'a.csv').write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(InputError, match=words):
+        list(open_goals(tmp_path / 'a.csv').batches(['x'], 10))
+
+
 DAMAGED = {
     'absent.parquet': None,
     'half.parquet': 'half',
@@ -106,7 +140,9 @@ def test_a_file_that_is_damaged_or_being_written_says_so(tmp_path, name):
 
 
 def test_a_kind_that_is_not_known_lists_those_that_are(tmp_path):
-    with pytest.raises(InputError, match=r'must be one of \.parquet, .*\.csv, \.npz'):
+    with pytest.raises(
+        InputError, match=r'must be one of \.parquet, .*\.csv, .*\.npz.*save the table as CSV'
+    ):
         open_goals(tmp_path / 'a.xlsx')
 
 

@@ -11,11 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 from waiting import wait_for
 
 from ik_node import Arm, IkSolver
+from ik_node.batch.table_files import table_writer
+from ik_node.cli import batch, place, reach, retarget
 
 ROOT = Path(__file__).resolve().parents[2]
 ARM = str(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
@@ -76,6 +79,61 @@ def start(tmp_path):
 def children(process: subprocess.Popen[str]) -> list[int]:
     text = Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text()
     return [int(pid) for pid in text.split() if 'spawn_main' in Path(f'/proc/{pid}/cmdline').read_text()]
+
+
+@pytest.mark.parametrize('name', ['out.csv', 'out.arrow', 'out.feather', 'out.parquet'])
+def test_the_suffix_of_an_output_is_what_is_written_and_formulas_are_text(tmp_path, name):
+    table = pa.record_batch({'=j': ['=1+1', '-0.5', '@a', 'b', None], 'n': [-1.0, 2.0, 3.0, 4.0, None]})
+    with table_writer(tmp_path / f'{name}.writing', table.schema) as write:
+        write(table)
+    (tmp_path / f'{name}.writing').rename(tmp_path / name)
+    if name.endswith('.csv'):
+        lines = (tmp_path / name).read_text().splitlines()
+        assert [line.partition(',')[0] for line in lines] == [
+            '"\'=j"',
+            '"\'=1+1"',
+            '"-0.5"',
+            '"\'@a"',
+            '"b"',
+            '',
+        ]
+        return
+    read = pyarrow.dataset.dataset(tmp_path / name, format='parquet' if 'parquet' in name else 'ipc')
+    assert read.to_table().equals(pa.Table.from_batches([table]))
+
+
+@pytest.mark.parametrize(
+    ('program', 'arguments', 'words'),
+    [
+        (batch, ['goals.csv', 'out.json'], '.csv'),
+        (batch, ['goals.csv', 'out'], '.csv'),
+        (batch, ['goals.csv', 'notes.csv'], '--overwrite'),
+        (batch, ['goals.csv', 'goals.csv', '--overwrite'], 'input'),
+        (batch, ['goals.csv', 'arm.csv', '--overwrite'], 'input'),
+        (batch, ['goals.csv', 'pipe.csv', '--overwrite'], 'pipe'),
+        (retarget, ['goals.csv', 'out.npz', '--episode', 'x', '--fps', '9'], '.csv'),
+        (retarget, ['data', 'out.parquet'], 'folder'),
+        (retarget, ['data', 'out', '--report', 'notes.csv'], '--overwrite'),
+        (retarget, ['data', 'out', '--report', 'report.txt'], '.json'),
+        (retarget, ['data', 'out', '--recordings', 'film.mcap'], 'folder'),
+        (place, ['goals.csv', '--output', 'place.csv'], 'without a suffix'),
+        (place, ['goals.csv', '--output', 'notes'], '--overwrite'),
+        (reach, ['--output', 'reach.csv'], 'without a suffix'),
+        (reach, ['--output', 'notes'], '--overwrite'),
+    ],
+)
+def test_outputs_of_other_kinds_and_files_of_others_are_refused(
+    tmp_path, monkeypatch, capsys, program, arguments, words
+):
+    monkeypatch.chdir(tmp_path)
+    Path('arm.csv').symlink_to(ARM)
+    os.mkfifo('pipe.csv')
+    for name in ('notes.csv', 'notes.png', 'goals.csv'):
+        Path(name).write_text('x,y,z\n1,2,3\n')
+    before = {path.name for path in tmp_path.iterdir()}
+    assert program.main([ARM, *arguments]) == 2
+    assert words in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} == before
 
 
 def parts(output: Path) -> int:

@@ -277,19 +277,43 @@ def test_names_with_their_places_and_files_behind_links(tmp_path, solver):
     described['features']['action']['names'] = {name: k for k, name in enumerate(made_dataset.NAMES)}
     info.write_text(json.dumps(described))
     (tmp_path / 'in/meta/tasks.jsonl').write_text('{}')
-    (tmp_path / 'in/videos').rename(tmp_path / 'large')
-    (tmp_path / 'in/videos').symlink_to(Path('..', 'large'))
-    (tmp_path / 'film').write_bytes(b'film')
-    (tmp_path / 'large/other.mp4').symlink_to(Path('..', 'film'))
+    (tmp_path / 'in/videos/other.mp4').symlink_to('film.mp4')
     dataset = LerobotDataset(tmp_path / 'in', 'action')
     assert dataset.names == made_dataset.NAMES
     frames = pa.RecordBatch.from_pydict({name: np.zeros(5) for name in arm.joint_names})
     dataset.write(tmp_path / 'deeper/out', arm, made_dataset.NAMES[:6], lambda _: frames)
     for name in ('film.mp4', 'other.mp4'):
         assert (tmp_path / 'deeper/out/videos' / name).read_bytes() == b'film'
-    with (tmp_path / 'deeper/out/meta/tasks.jsonl').open('a') as file:
-        file.write('more')
-    assert (tmp_path / 'in/meta/tasks.jsonl').read_text() == '{}'
+    for name in ('meta/tasks.jsonl', 'videos/film.mp4', 'videos/other.mp4'):
+        before = (tmp_path / 'in' / name).read_bytes()
+        with (tmp_path / 'deeper/out' / name).open('ab') as file:
+            file.write(b'more')
+        assert (tmp_path / 'in' / name).read_bytes() == before
+
+
+@pytest.mark.parametrize('target', ['../../secret', '../../folder', '.', '../data', 'nowhere', None])
+def test_links_are_not_followed_out_of_a_dataset_nor_round_in_it(tmp_path, target):
+    made_dataset.write(tmp_path / 'in', 'v2.1', [np.zeros((5, 7), np.float32)])
+    (tmp_path / 'folder').mkdir()
+    (tmp_path / 'secret').write_text('key')
+    extra = tmp_path / 'in/videos/extra'
+    os.mkfifo(extra) if target is None else extra.symlink_to(target)
+    with pytest.raises(InputError, match=r'extra" is a (link|device or pipe)'):
+        LerobotDataset(tmp_path / 'in', 'action')
+
+
+def test_links_to_the_blobs_of_a_cache_are_read(tmp_path, solver):
+    root = tmp_path / 'snapshots/1'
+    made_dataset.write(root, 'v2.1', [np.zeros((5, 7), np.float32)])
+    (tmp_path / 'blobs').mkdir()
+    (root / 'videos/film.mp4').rename(tmp_path / 'blobs/0')
+    (root / 'videos/film.mp4').symlink_to('../../../blobs/0')
+    frames = pa.RecordBatch.from_pydict({name: np.zeros(5) for name in solver.arm.joint_names})
+    LerobotDataset(root, 'action').write(
+        tmp_path / 'out', solver.arm, made_dataset.NAMES[:6], lambda _: frames
+    )
+    assert not (tmp_path / 'out/videos/film.mp4').is_symlink()
+    assert (tmp_path / 'out/videos/film.mp4').read_bytes() == b'film'
 
 
 def test_a_dataset_that_changes_meanwhile_is_rejected(tmp_path, solver):

@@ -310,7 +310,7 @@ def _nearly_full() -> None:
 
 def test_a_full_disk(tmp_path):
     (tmp_path / 'out.png').write_text('before')
-    done = ik_place(tmp_path, TEXT, *SMALL, '--output', 'out', preexec_fn=_nearly_full)
+    done = ik_place(tmp_path, TEXT, *SMALL, '--output', 'out', '--overwrite', preexec_fn=_nearly_full)
     assert done.returncode == 2
     errors = [line for line in done.stderr.splitlines() if line.startswith('error')]
     assert errors == ['error: cannot write "out.png": File too large']

@@ -310,7 +310,7 @@ def test_the_program_replaces_an_older_file_and_says_what_it_found(
 def test_ctrl_c_leaves_an_older_file(tmp_path: Path) -> None:
     (tmp_path / 'out.nc').write_text('older')
     environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)}
-    fine = ['--volume', '--resolution', '0.02', '--output', 'out']
+    fine = ['--volume', '--resolution', '0.02', '--output', 'out', '--overwrite']
     process = subprocess.Popen(
         [sys.executable, '-m', 'ik_node.start', 'ik_reach', SEED_ARM.path, *fine],
         cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
