@@ -125,7 +125,16 @@ class Run:
 
 
 def _started(goals: Path, output: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, '-m', 'ik_node.start', 'ik_batch', str(ARM), str(goals), str(output), '--overwrite']
+    command = [
+        sys.executable,
+        '-m',
+        'ik_node.start',
+        'ik_batch',
+        str(ARM),
+        str(goals),
+        str(output),
+        '--overwrite',
+    ]
     return subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
