@@ -2,7 +2,8 @@
 """Set up .venv with this package and the extras that are named: python3 tools/set_up.py viewer test
 
 Packages have the tested versions, with the hashes in CONSTRAINTS, if there is such a file for this Python;
-without it, and with --newest, they are the newest that setup.py allows.
+without it, and with --newest, they are the newest that setup.py allows. uv and pip are those of FIRST. A
+file with another hash ends the installation: nothing is tried that would accept it.
 
 One line per step, the whole output of a step that fails. It is uv that installs, with what pip is configured
 to (indexes, certificates, proxies), and pip itself where uv is not available or fails. What is set up already
@@ -32,6 +33,15 @@ STATE = VENV / '.ready'  # what was set up, and where; it is absent while that i
 CONSTRAINTS = ROOT / 'tools' / f'constraints-{sys.version_info[0]}.{sys.version_info[1]}.txt'
 KERNELS = ROOT / 'ik_node' / 'kernels' / 'runtime' / 'build.py'
 
+# What is downloaded first and installs all else: wheels for every Python, with glibc and musl.
+FIRST = """\
+uv==0.13.9 --hash=sha256:d7f459fe4fd247d830351c75686d3996ace3c6f3f728eb0e85a30b7ada0cef19 \\
+    --hash=sha256:2c45530751517d6c3bbc69a19473f6effe47cce047bede01ffd8af7ea7b36b25
+pip==26.3 --hash=sha256:f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13
+"""
+# What uv and pip say about a file that is not the expected one.
+MISMATCH = re.compile('hash mismatch|do not match the hashes', re.IGNORECASE)
+
 # pip's options and uv's variables for them; pip separates several values by blanks or new lines.
 UV_VARIABLES = {
     'index-url': 'UV_DEFAULT_INDEX',
@@ -44,6 +54,9 @@ UV_VARIABLES = {
     'no-cache-dir': 'UV_NO_CACHE',
 }
 SEPARATORS = {'find-links': ','}
+
+
+HASHED = ('install', '--require-hashes', '--no-deps')
 
 
 class StepError(Exception):
@@ -144,33 +157,42 @@ def install(extras: list[str], newest: bool = False) -> None:
         with Step('installing pip'):
             call(PYTHON, '-m', 'ensurepip', '--upgrade')
     pip = (PYTHON, '-m', 'pip')
-    packages = ['pip', '--editable', f'.[{",".join(extras)}]']
+    package = f'.[{",".join(extras)}]'
     pinned = constraints(newest)
-    chosen = ['--constraint', CONSTRAINTS] if pinned else ['--upgrade']
+    tested = ['--constraint', CONSTRAINTS, '--build-constraint', CONSTRAINTS]
     try:
         if not UV.exists():
+            first = VENV / 'first.txt'
+            first.write_text(FIRST, encoding='utf-8')
             with Step('fetching uv'):
-                call(*pip, 'install', 'uv', **as_pip)
+                call(*pip, *HASHED, '--only-binary', ':all:', '-r', first, **as_pip)
         settings = uv_settings(call(*pip, 'config', 'list', **as_pip))
         with Step(f'installing {"tested" if pinned else "newest"} packages') as step:
-            said = call(UV, 'pip', 'install', '--python', PYTHON, *packages, *chosen, **settings)
+            chosen = tested if pinned else ['--upgrade']
+            said = call(UV, 'pip', 'install', '--python', PYTHON, '--editable', package, *chosen, **settings)
             step.result = ''.join(
                 f', {count} packages' for count in re.findall(r'Installed (\d+) package', said)
             )
     except StepError as error:
+        if MISMATCH.search(str(error)):
+            raise StepError(
+                f'{error}\nA package is not the tested one: it was changed on the way, or on the index. '
+                'Nothing else was tried.'
+            ) from None
         print(f'{error}\nuv failed: trying pip, which takes a minute or two.', file=sys.stderr, flush=True)
         with Step('installing packages with pip'):
-            if pinned:  # pip takes no editable package where there are hashes
-                versions = VENV / 'versions.txt'
-                versions.write_text(re.sub(r' \\\n *--hash=\S+', '', pinned), encoding='utf-8')
-                chosen = ['--constraint', versions]
+            if not pinned:
+                call(*pip, 'install', 'pip', '--editable', package, '--upgrade', **as_pip)
+                return
+            # pip takes no editable package where there are hashes: all packages first, then this one.
             try:
-                call(*pip, 'install', *packages, *chosen, **as_pip)
+                call(*pip, *HASHED, '-r', CONSTRAINTS, **as_pip)
+                call(*pip, 'install', '--no-deps', '--no-build-isolation', '--editable', package, **as_pip)
             except StepError as missing:
-                if not pinned:
-                    raise
-                print(f'{missing}\nnot with the tested versions: trying others.', file=sys.stderr, flush=True)
-                call(*pip, 'install', *packages, **as_pip)
+                raise StepError(
+                    f'{missing}\nThe tested versions could not be installed. Others, without hashes: '
+                    f'{sys.executable} tools/set_up.py --newest {" ".join(extras)}'
+                ) from None
 
 
 def compile_kernels() -> None:

@@ -128,6 +128,26 @@ def test_newest_takes_no_notice_of_the_tested_versions(set_up):
     assert set_up.wanted(['test'], newest=True) != set_up.wanted(['test'])
 
 
+@pytest.mark.parametrize('tool', ['uv', 'pip'])
+def test_a_file_with_another_hash_ends_the_installation(set_up, monkeypatch, tool):
+    set_up.CONSTRAINTS.write_text('numpy==1.0 \\\n    --hash=sha256:0\n')
+    said = {'uv': 'Hash mismatch for `numpy==1.0`', 'pip': 'THESE PACKAGES DO NOT MATCH THE HASHES'}
+    calls = []
+
+    def call(*command, **_):
+        calls.append(command)
+        if (tool == 'uv') == (command[0] == set_up.UV) and 'install' in command:
+            raise set_up.StepError(said[tool])
+        return ''
+
+    monkeypatch.setattr(set_up, 'call', call)
+    set_up.VENV.mkdir()
+    with pytest.raises(set_up.StepError, match=said[tool]):
+        set_up.install(['test'])
+    assert '--require-hashes' in calls[0] or tool == 'uv'
+    assert sum('install' in command for command in calls) == {'uv': 2, 'pip': 1}[tool]
+
+
 def test_the_tested_versions_are_allowed_have_hashes_and_name_no_index():
     requirements = pytest.importorskip('packaging.requirements')
     setup = (ROOT / 'setup.py').read_text()
