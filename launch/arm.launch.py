@@ -7,17 +7,25 @@ They are defined in ik_node/startup/arguments.py.
 
 from __future__ import annotations
 
+import secrets
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from launch import LaunchContext, LaunchDescription
-from launch.actions import DeclareLaunchArgument, OpaqueFunction, RegisterEventHandler, Shutdown
+from launch.actions import (
+    DeclareLaunchArgument,
+    OpaqueFunction,
+    RegisterEventHandler,
+    SetEnvironmentVariable,
+    Shutdown,
+)
 from launch.event_handlers import OnShutdown
 from launch.events.process import ProcessExited
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
+from ik_node.ros.sessions import SESSION
 from ik_node.startup.arguments import ARGUMENTS
 from ik_node.startup.plan import Program, check_installed, plan
 
@@ -35,7 +43,7 @@ def start(context: LaunchContext) -> list[Any]:
     """Return the actions for the arguments. Raises IkError, which ros2 launch prints before it ends."""
     planned = plan(context.launch_configurations)
     check_installed(planned.programs)
-    actions: list[Any] = []
+    actions: list[Any] = [SetEnvironmentVariable(SESSION, secrets.token_hex(4))]
     arguments = {}
     if planned.rviz_config:
         folder = tempfile.TemporaryDirectory(prefix='ik_node_')

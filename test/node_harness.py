@@ -25,9 +25,11 @@ from std_srvs.srv import SetBool, Trigger
 from visualization_msgs.msg import MarkerArray
 from waiting import wait_for
 
+from ik_node.ros import neighbours
 from ik_node.ros.conversions import array_point, matrix_pose
 from ik_node.ros.node.node import IkNode
 
+neighbours.SETTLING = 0.0  # domains of their own: there is nobody to find
 TIMEOUT = 60.0  # seconds; a cold compile takes a minute, all else a fraction of a second
 
 

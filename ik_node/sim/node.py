@@ -6,6 +6,7 @@ For each joint the newest command counts, whatever topic it comes from.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from ik_node.errors import IkError, InputError
 from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import joint_state, seconds
 from ik_node.ros.goals.node_time import NodeTime
+from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.qos import LATCHED, STREAM
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.settings_declaration import declare
@@ -39,6 +41,9 @@ class PlantNode(ClosableNode):
         if settings.robot_description and settings.urdf_file:
             raise InputError('parameters robot_description and urdf_file are both set; set only one of them')
         self._publisher = self.create_publisher(JointState, 'joint_states', STREAM)
+        self._met = Neighbours(
+            self, 'ik_plant', self._mind_neighbours, since=time.time(), measures=['joint_states']
+        )
         if settings.robot_description or settings.urdf_file:
             self._build(
                 settings.robot_description or load_description(settings.urdf_file, settings.xacro_args)
@@ -56,6 +61,10 @@ class PlantNode(ClosableNode):
         ):
             self.create_subscription(kind, topic, partial(self._take, command), STREAM)
         self.create_timer(1.0 / settings.publish_rate, self._publish)
+
+    def _mind_neighbours(self) -> None:
+        for sentence in self._met.announce():
+            self.get_logger().error(sentence)
 
     def _describe(self, message: String) -> None:
         if message.data == self._text:

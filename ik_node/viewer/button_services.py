@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rclpy.node import Node
 from std_srvs.srv import Trigger
@@ -19,13 +19,19 @@ class ArmButtons:
     """Calls the services of buttons. Home waits for up to PATIENCE until no goal publisher overrides it."""
 
     def __init__(
-        self, node: Node, names: Sequence[str], tools: Sequence[ViewedTool], pressed: Inputs[ArmPress]
+        self,
+        node: Node,
+        names: Sequence[str],
+        tools: Sequence[ViewedTool],
+        pressed: Inputs[ArmPress],
+        refused: Callable[[], str],
     ) -> None:
         """tools: with these names, once the page has their panels.
 
-        pressed: the presses that the executor has not processed yet.
+        pressed: the presses that the executor has not processed yet. refused: why only stops are allowed.
         """
         self._log, self._tools, self._pressed = node.get_logger(), tools, pressed
+        self._refused = refused
         self._services = {
             name: ButtonServices(node, f'{name}/' if name else '')
             for name in dict.fromkeys((ALL_TOOLS, *names))
@@ -37,6 +43,8 @@ class ArmButtons:
         for tool in self._concerned(press):
             tool.end_goal()
         self._home = None
+        if press.button != STOP and self._refused():
+            return
         if press.button == HOME:
             self._home = press, time.monotonic() + PATIENCE
         else:

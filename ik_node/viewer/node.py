@@ -20,6 +20,7 @@ from ik_node.model.robot import Robot
 from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.conversions import finite_positions
+from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.polled import Polled
 from ik_node.ros.qos import LATCHED, STREAM
 from ik_node.ros.run import ClosableNode, run
@@ -64,7 +65,10 @@ class ViewerNode(ClosableNode):
         self._pressed: Inputs[ArmPress] = Inputs()
         names = list(self._tool_settings)
         self._tools: list[ViewedTool] = []
-        self._buttons = ArmButtons(self, names, self._tools, self._pressed)
+        goals = ('goal_pose', 'goal_joints', 'goal_path')
+        sends = [f'{name}/{goal}'.lstrip('/') for name in names for goal in goals]
+        self._met = Neighbours(self, 'ik_viewer', sends=sends)
+        self._buttons = ArmButtons(self, names, self._tools, self._pressed, self._refused)
         self._pages = Pages(
             self,
             self._settings.host,
@@ -87,7 +91,7 @@ class ViewerNode(ClosableNode):
             Solutions(self, server, self._settings.mesh_path),
             ReachMap(server),
             Plots(self, server),
-            Teach(self, server, names, self._settings.programs),
+            Teach(self, server, names, self._met, self._settings.programs),
             Recordings(self, server, self._settings.recordings),
             Servos(self, server),
         )
@@ -96,7 +100,8 @@ class ViewerNode(ClosableNode):
             lengths = LinkLengths.read(self._settings.description_file, self._settings.arguments())
             self._links = VariableLinks(self, server.gui, lengths, self._methods.parameters)
         self._tools += [
-            ViewedTool(self, panel, name) for name, panel in zip(names, self._panel.tools, strict=True)
+            ViewedTool(self, panel, name, self._refused)
+            for name, panel in zip(names, self._panel.tools, strict=True)
         ]
         self._selected = self._tools[0]  # the tool that folders show which have room for one
         self._robot: Robot | None = None
@@ -117,6 +122,13 @@ class ViewerNode(ClosableNode):
         self._pages.watch(self._scene.greet)
         # Not logged: everybody in the ROS domain can read /rosout, and the URL gives access.
         say(f'ik_viewer: open {self._pages.url} in a browser')
+
+    def _refused(self) -> str:
+        """Return why no goals may be sent, and show it."""
+        why = self._met.foreign()
+        if why:
+            self._panel.card.show_message('Not sent', why, RED)
+        return why
 
     def come_to_rest(self) -> None:
         """End the run of a program."""

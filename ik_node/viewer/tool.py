@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -37,7 +37,9 @@ class ViewedTool:
     Callbacks of ROS only store; the node calls the other methods once per frame. arm is None without a robot.
     """
 
-    def __init__(self, node: Node, panel: ToolPanel, name: str) -> None:
+    def __init__(self, node: Node, panel: ToolPanel, name: str, refused: Callable[[], str]) -> None:
+        """refused: returns why no goals may be sent, '' if they may be."""
+        self._refused = refused
         self.name = name
         self.panel = panel
         self.arm: Arm | None = None
@@ -129,6 +131,9 @@ class ViewedTool:
         self._gizmo_at = None
 
     def _send_goal(self, arm: Arm, T_base_goal: Array) -> None:
+        if self._refused():
+            self.release_gizmo()
+            return
         message = PoseStamped()
         message.header.stamp = self._node.get_clock().now().to_msg()
         message.header.frame_id = arm.base_link
@@ -167,6 +172,9 @@ class ViewedTool:
         self.track.end_and(send)
 
     def _publish_joints(self, joints: Mapping[str, float]) -> None:
+        if self._refused():
+            self._targets = {}
+            return
         message = JointState(name=list(joints), position=list(joints.values()))
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._foreign.sent(message)

@@ -55,6 +55,7 @@ class ArmState:
         self._void_before = -math.inf  # so is a request that arrived before this time (time.perf_counter)
         self._tracker = GoalTracker(self._reports)
         self._fault_reason = ''
+        self._barred = ''  # why the arm must not become ready, besides what it waits for
         self._ended = False  # no more setpoints are sent
         self._robot.join(self._reports.deliver)
         self._ticked, self._guided_until = -math.inf, 0.0  # times: of the last tick, and of hand guiding
@@ -100,6 +101,8 @@ class ArmState:
         with self._lock:
             if self._model is None:
                 return Level.WARN, NO_MODEL
+            if self._state is State.WAITING and self._barred:
+                return Level.WARN, self._barred
             if self._joints.waiting:
                 return Level.WARN, f'{self._joints.waiting}; the arm waits for them'
             if self._state is State.WAITING and self._outputs.halting(self._ticked):
@@ -122,7 +125,7 @@ class ArmState:
 
     def _initialise_from_measurement(self) -> None:
         """Leave WAITING once all joint positions are known and a halted controller is at rest."""
-        if self._state is not State.WAITING or self._outputs.halting(self._ticked):
+        if self._state is not State.WAITING or self._barred or self._outputs.halting(self._ticked):
             return
         if not self._feedback.expected:
             self._joints.initialise(self._fresh)

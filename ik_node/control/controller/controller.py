@@ -23,7 +23,7 @@ from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.report import Level
 from ik_node.control.state.requests import Aim, Request
-from ik_node.control.state.states import READY, Event, State
+from ik_node.control.state.states import COMMANDING, READY, Event, State
 from ik_node.control.targets.tree_targets import targets_of
 from ik_node.errors import InputError
 
@@ -268,11 +268,24 @@ class ArmController(TimedArm):
         with self._change():
             if self._model is None or self._joints.moving:
                 raise InputError(f'cannot resume: {self.condition()[1]}')
+            if self._barred:
+                raise InputError(f'cannot resume: {self._barred}')
             self._stopped = False
             if self._state is State.FAULTED and self._feedback.expected:
                 self._forget_positions('the joints must be measured again')
             self._on(Event.RESUME)
             self._initialise_from_measurement()
+
+    def bar(self, reason: str) -> None:
+        """Keep the arm from becoming ready, or stop it until resume; '' allows it again."""
+        with self._robot.sending(), self._change():
+            if reason == self._barred:
+                return
+            self._barred = reason
+            if not reason:
+                self._initialise_from_measurement()
+            elif self._state in COMMANDING:
+                self._fault(reason)
 
     def guide(self, begin: bool, time: float) -> None:
         """Begin or end hand guiding: commands then follow the measured positions, slowly.

@@ -130,6 +130,9 @@ class ArmSettings(TeleopSettings, GoalSettings, SearchSettings, DescriptionSetti
     hand_guiding_timeout: float = parameter(
         60.0, 'maximum duration of hand guiding [s]', low=1.0, high=3600.0
     )
+    accept_other_sessions: bool = parameter(
+        False, 'take goals from pages and programs that another ik_demo or ros2 launch has started'
+    )
 
     def __post_init__(self) -> None:
         check(self)

@@ -25,12 +25,15 @@ from ik_node.control.joints.shared_robot import SharedRobot
 from ik_node.control.outputs.outputs import Output
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.settings.robot import RobotSettings
+from ik_node.control.state.report import Level
 from ik_node.errors import IkError, InputError
 from ik_node.ros.conversions import measured_values, seconds
 from ik_node.ros.goals.frames import Frames
+from ik_node.ros.goals.goal_requests import GOALS
 from ik_node.ros.goals.node_time import NodeTime
-from ik_node.ros.interfaces import MEASURED_STATES, SubscribedTopic
+from ik_node.ros.interfaces import DELTA_TWIST, MEASURED_STATES, SubscribedTopic
 from ik_node.ros.moveit.services import MoveItServices
+from ik_node.ros.neighbours import ARM, Neighbours, digest
 from ik_node.ros.node.at_rest import AtRest
 from ik_node.ros.node.descriptions import Descriptions
 from ik_node.ros.node.diagnostics import Diagnostics
@@ -51,6 +54,8 @@ from ik_node.ros.spin import SideNode
 from ik_node.ros.tools.services_of_all import offer_for_all
 from ik_node.ros.tools.tool_interface import NodeContext, ToolInterface
 
+FINDING = 'looking for other programs that command this arm'
+MOST_JOINTS = 100  # that other programs are told
 BRAKING = 4.0  # [s] within which an arm that is deactivated comes to rest; ros2 launch waits 5 s
 
 
@@ -70,6 +75,7 @@ class IkNode(ManagedNode):
 
         general = self._settings.general
         self._output_names = output_names(general.output)
+        self._commanded: list[str] = []  # topics and actions with commands
         self._picture: JointStates | None = None
         self._ignored = ''  # why the last message with measured joints is
         if DISPLAY_ONLY in self._output_names:
@@ -109,6 +115,7 @@ class IkNode(ManagedNode):
         measured.subscription(self, self._on_measured)
         if self._settings.own:
             offer_for_all(self, self._urgent.node, self._tools)
+        self._neighbours = self._meet_neighbours(measured.name)
         self.create_timer(1.0, self._diagnose, clock=self._steady)
         on_change(self, lambda: self._settings, self._check, self._apply)
         self._goals = GoalThreads(shared, self._tools, self._switch, self._closing)
@@ -137,11 +144,48 @@ class IkNode(ManagedNode):
             self._time,
             self._clocks,
             lambda reason: tool.own.fault(reason),
+            self._commanded,
         )
         outputs = make_outputs(self._output_names, context)
         if self._picture is not None:
             outputs.append(self._picture)
         return outputs
+
+    def _meet_neighbours(self, measured: str) -> Neighbours:
+        """Return the programs that command or serve the same arm. measured: topic of the measured joints."""
+        if self._picture is not None:
+            self._commanded.append('joint_states')
+        takes = [topic.named(tool.prefix) for topic in (*GOALS, DELTA_TWIST) for tool in self._tools]
+        return Neighbours(
+            self,
+            ARM,
+            self._mind_neighbours,
+            takes=takes,
+            commands=self._commanded,
+            reads=[measured],
+            any_session=self._settings.general.accept_other_sessions,
+        )
+
+    def _mind_neighbours(self) -> None:
+        """Let the arm wait while a node that began earlier has the same job; name what is new."""
+        if self.closing:
+            return
+        met = self._neighbours
+        arms = [arm for tool in self._leaders if (arm := tool.snapshot())]
+        joints = {name for arm in arms for name in arm.model.joints.names}
+        about = {
+            'joints': tuple(sorted(joints)[:MOST_JOINTS]),
+            'description': digest(self._switch.text),
+            'any_session': self._settings.general.accept_other_sessions,
+            'waits': bool(ahead := met.ahead() or ('' if met.settled else FINDING)),
+        }
+        if any(getattr(met.own, name) != value for name, value in about.items()):
+            met.tell(**about)
+        for tool in self._tools:
+            tool.own.bar(ahead)
+        for sentence in met.announce(self._watch.real):
+            for tool in self._leaders:
+                tool.own.tell(Level.WARN, sentence, logged=tool is self._leaders[0])
 
     def _settings_of(self, tool: str) -> ArmSettings:
         return self._settings.arms[tool]
@@ -168,11 +212,14 @@ class IkNode(ManagedNode):
 
     def activate(self) -> None:
         """Allow commands."""
+        self._neighbours.tell(since=time.time())
+        self._mind_neighbours()
         for tool in self._tools:
             tool.own.activate()
 
     def deactivate(self) -> None:
         """Bring the arm to rest within its limits, then send no commands."""
+        self._neighbours.leave()
         for tool in self._tools:
             tool.own.deactivate()
 

@@ -56,6 +56,11 @@ class RobotSwitch:
         """Whether a description is in use or about to be."""
         return bool(self._text)
 
+    @property
+    def text(self) -> str:
+        """The description in use or about to be, '' without one."""
+        return self._text
+
     def check(self, text: str, settings: RobotSettings) -> None:
         """Raise IkError if settings do not fit the robot, or that of a new text."""
         if self._text:

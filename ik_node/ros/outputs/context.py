@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rclpy.publisher import Publisher
@@ -19,7 +19,7 @@ class OutputContext:
     """The interface of the node to an output.
 
     prefix: of its topics. controller: its name, empty: not known. clocks: that of the measurements.
-    fault(reason): stops the arm, because it cannot be commanded.
+    fault(reason): stops the arm, because it cannot be commanded. commanded: the names that were asked for.
     """
 
     node: Any
@@ -28,10 +28,13 @@ class OutputContext:
     time: NodeTime
     clocks: Clocks
     fault: Callable[[str], None]
+    commanded: list[str] = field(default_factory=list)
 
     def named(self, name: str, of_controller: str = '') -> str:
         """Return the name of a topic or an action, with the name of the controller if known."""
-        return f'{self.controller}/{of_controller or name}' if self.controller else f'{self.prefix}{name}'
+        full = f'{self.controller}/{of_controller or name}' if self.controller else f'{self.prefix}{name}'
+        self.commanded.append(full)
+        return full
 
     def publisher(self, topic: PublishedTopic, of_controller: str = '') -> Publisher:
         """Return a publisher of a topic, with the name of the controller if known."""

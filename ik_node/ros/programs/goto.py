@@ -24,6 +24,7 @@ from ik_node.cli.arguments import PlainParser, add_goal, unit_direction
 from ik_node.console import run, say, without_ros
 from ik_node.errors import InputError
 from ik_node.ros.conversions import array_point, matrix_pose, report_values, stamp_text
+from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.programs.spinning import Spinner
 from ik_node.ros.run import begin
 from ik_node.ros.sessions import join
@@ -80,6 +81,10 @@ class Goto:
             lambda: publisher.get_subscription_count() and self._hearing.get_publisher_count(),
             f'{ARM} is not running: {publisher.topic_name} has no subscriber',
         )
+        met = Neighbours(self._node, 'ik_goto', sends=[self._prefix + topic])
+        self._wait(lambda: met.settled or met.arms, '')
+        if refused := met.foreign():
+            raise InputError(refused)
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._stamp = stamp_text(message.header.stamp)
         publisher.publish(message)

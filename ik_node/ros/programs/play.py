@@ -15,6 +15,7 @@ from std_msgs.msg import String
 from ik_node.cli.arguments import PlainParser
 from ik_node.console import run, say, without_ros
 from ik_node.errors import InputError, quoted
+from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.programs.player import Player
 from ik_node.ros.programs.spinning import Spinner
 from ik_node.ros.qos import LATCHED
@@ -36,7 +37,9 @@ class Play:
         self._node = rclpy.create_node('ik_play')
         self.spinner = Spinner(self._node)
         self._program = program
-        self._player = Player(self._node, program.tool)
+        prefix = f'{program.tool}/' if program.tool else ''
+        sends = [f'{prefix}goal_joints', f'{prefix}goal_path']
+        self._player = Player(self._node, Neighbours(self._node, 'ik_play', sends=sends), program.tool)
         self._text = ''
         self._node.create_subscription(String, 'robot_description', self._describe, LATCHED)
 

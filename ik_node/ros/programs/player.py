@@ -19,6 +19,7 @@ from std_srvs.srv import Trigger
 
 from ik_node.errors import InputError
 from ik_node.ros.conversions import matrix_pose, measured_values, report_values, stamp_text
+from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.programs.node_settings import NodeSettings
 from ik_node.ros.qos import STREAM
 from ik_node.ros.remote_parameters import RemoteParameters
@@ -41,8 +42,9 @@ class Player:
     begin, such as a stop.
     """
 
-    def __init__(self, node: Node, tool: str = '') -> None:
-        """tool: its name where there are several."""
+    def __init__(self, node: Node, met: Neighbours, tool: str = '') -> None:
+        """met: the other programs. tool: its name where there are several."""
+        self._met = met
         self._node, prefix = node, f'{tool}/' if tool else ''
         self._topic = f'{ARM}/{prefix}status'
         self._joints_goals = node.create_publisher(JointState, f'{prefix}goal_joints', 1)
@@ -75,7 +77,7 @@ class Player:
     @property
     def prepared(self) -> bool:
         """Whether settings and joints are known, the arm is at rest, and nothing has interrupted."""
-        resting = self._since + REST <= self._seen
+        resting = self._since + REST <= self._seen and self._met.settled
         return resting and not self.interruption and self.settings is not None and bool(self._found())
 
     def prepare(self, now: float) -> None:
@@ -142,6 +144,7 @@ class Player:
                 moving = True
             else:
                 self.interruption = self.interruption or disturbance(report)
+        self.interruption = self.interruption or (self._met.foreign() if self._met.settled else '')
         if self.settings is None and self._settings.available and self._settings.idle:
             self._settings.ask()
         rested, joints = self._rested, self.joints.items()

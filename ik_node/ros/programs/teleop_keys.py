@@ -21,6 +21,7 @@ from std_srvs.srv import Trigger
 from ik_node.console import say
 from ik_node.errors import InputError
 from ik_node.ros.interfaces import SERVO_STATUS
+from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.qos import NEWEST
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.sessions import join
@@ -66,6 +67,7 @@ class KeysNode(ClosableNode):
         tool = self.declare_parameter('tool', '').value  # its name where there are several
         arm = f'ik_node/{tool}' if tool else 'ik_node'
         self._twists = self.create_publisher(TwistStamped, f'{arm}/delta_twist_cmds', NEWEST)
+        self._met = Neighbours(self, 'ik_teleop', sends=[f'{arm}/delta_twist_cmds'])
         self.create_subscription(SERVO_STATUS.type, f'{arm}/servo_status', self._on_status, SERVO_STATUS.qos)
         self._askers = {key: self.create_client(Trigger, f'{arm}/{name}') for key, name in SERVICES.items()}
         self._speed = 2
@@ -85,7 +87,10 @@ class KeysNode(ClosableNode):
 
     def press(self, key: str) -> None:
         """Process a key."""
-        if key in KEYS:
+        asks = key in self._askers and SERVICES[key] != 'stop'
+        if (asks or key in KEYS) and (refused := self._met.foreign()):
+            say(refused)
+        elif key in KEYS:
             self._key, self._until = key, time.monotonic() + HELD
         elif key in self._askers:
             self._key = ''

@@ -17,6 +17,7 @@ from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
 from ik_node.ros.conversions import NS_PER_S, matrix_pose
+from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.qos import LATCHED, MEASURED, NEWEST
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.rviz.markers import track_marker
@@ -38,6 +39,8 @@ class GoalsNode(ClosableNode):
         self._timer: Timer | None = None
         self._track: Track | None = None
         self._armed = False  # an arm is running
+        self._refused = ''  # why no goals are sent
+        self._met = Neighbours(self, 'ik_goals', sends=['goal_pose'])
         self._joint_states: Subscription | None = self.create_subscription(
             JointState, 'joint_states', self._hear, MEASURED
         )
@@ -68,7 +71,12 @@ class GoalsNode(ClosableNode):
         self._armed = True
 
     def _publish(self) -> None:
-        if not self._armed:
+        if not (self._armed and self._met.settled):
+            return
+        before, self._refused = self._refused, self._met.foreign()
+        if self._refused:
+            if self._refused != before:
+                self.get_logger().warning(self._refused)
             return
         if self._joint_states is not None:
             self.destroy_subscription(self._joint_states)

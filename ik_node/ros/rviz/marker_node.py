@@ -26,6 +26,7 @@ from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.compat import installed
 from ik_node.ros.conversions import finite_positions, matrix_pose, pose_matrix
 from ik_node.ros.foreign_goals import ForeignGoals, goal_in_base
+from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.qos import LATCHED, NEWEST, STREAM
 from ik_node.ros.remote_parameters import RemoteParameters
 from ik_node.ros.run import ClosableNode, run
@@ -68,6 +69,7 @@ class MarkerNode(ClosableNode):
         self._placed: dict[str, Pose] = {}  # markers where they were last put
 
         self._goals = self.create_publisher(PoseStamped, 'goal_pose', NEWEST)
+        self._met = Neighbours(self, 'ik_marker', sends=['goal_pose'])
         self._queries = self.create_publisher(PoseStamped, 'ik_node/project_pose', NEWEST)
         self.create_subscription(String, 'robot_description', self._on_description, LATCHED)
         self.create_subscription(JointState, 'joint_states', self._on_joints, NEWEST)
@@ -123,6 +125,9 @@ class MarkerNode(ClosableNode):
             return
         self._placed[WISH] = feedback.pose  # the server has put it there
         if not self._drag.pull(now):
+            return
+        if refused := self._met.foreign():
+            self.get_logger().warning(refused, throttle_duration_sec=2.0)
             return
         self._end_track()
         message = PoseStamped(pose=feedback.pose)

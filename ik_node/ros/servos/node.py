@@ -22,6 +22,7 @@ from std_srvs.srv import SetBool, Trigger
 from ik_node.errors import IkError, InputError, join_names
 from ik_node.ros.compat import MessageInfo
 from ik_node.ros.conversions import NS_PER_S, values_by_name
+from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.servos.calibrating import Calibrating, read_pose
 from ik_node.ros.servos.diagnostics import NOT_MEASURED, Diagnostics
@@ -78,6 +79,14 @@ class ServosNode(ClosableNode):
             ArmOptions(settings.rate, settings.command_timeout, settings.torque_limit),
             self._publish,
         )
+        self._met = Neighbours(
+            self,
+            'ik_servos',
+            self._mind_neighbours,
+            since=time.time(),
+            measures=[JOINT_STATES.name],
+            joints=profile.names,
+        )
         self._incoming = IncomingCommands(self, JOINT_COMMANDS.name, settings.command_timeout)
         JOINT_COMMANDS.subscription(self, self._on_command, informed=True)
         for service, serve in (
@@ -93,6 +102,10 @@ class ServosNode(ClosableNode):
         )
         self._arm.start()
         self._urgent.start()
+
+    def _mind_neighbours(self) -> None:
+        for sentence in self._met.announce():
+            self.get_logger().error(sentence)
 
     def _apply(self, settings: ServoSettings) -> None:
         self._settings = settings

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rclpy.node import Node
 
 from ik_node.errors import IkError, quoted
+from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.programs.player import Player
 from ik_node.teach.check import Checked
 from ik_node.teach.checker import Checker
@@ -35,8 +36,9 @@ class Runs:
     check that has passed.
     """
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, node: Node, met: Neighbours) -> None:
+        """met: the other programs."""
+        self._node, self._met = node, met
         self._players: dict[str, Player] = {}  # by tool
         self._player: Player | None = None  # of the present run
         self._runner: Runner | None = None  # once it has begun
@@ -61,7 +63,7 @@ class Runs:
             return
         tool = wanted.program.tool
         if tool not in self._players:
-            self._players[tool] = Player(self._node, tool)
+            self._players[tool] = Player(self._node, self._met, tool)
         if wanted.what == RUN or self.following >= len(wanted.program.points):
             self.restart()
         if wanted.loops and self._passes >= wanted.loops:

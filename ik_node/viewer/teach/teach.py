@@ -19,6 +19,7 @@ from std_srvs.srv import SetBool
 from ik_node.checks import Array
 from ik_node.errors import IkError, InputError, quoted
 from ik_node.model.joint import Joint
+from ik_node.ros.neighbours import Neighbours
 from ik_node.teach.program import LINE, Point, Program
 from ik_node.viewer.panel.html import at_page, capital
 from ik_node.viewer.panel.presses import NONE, Press
@@ -73,12 +74,14 @@ LISTED = 1.0  # [s] from one look at the folder to the next
 class Teach(Room):
     """The program that the page shows. It moves the arm only in runs, which Runs checks first."""
 
-    def __init__(self, node: Node, server: viser.ViserServer, tools: Sequence[str], folder: str) -> None:
-        """tools: names of all. folder: of the programs."""
+    def __init__(
+        self, node: Node, server: viser.ViserServer, tools: Sequence[str], met: Neighbours, folder: str
+    ) -> None:
+        """tools: names of all. met: the other programs. folder: of the programs."""
         self._node, self._server = node, server
         self._files = Files(folder)
         self._panel = TeachPanel(server.gui, tools)
-        self._runs = Runs(node)
+        self._runs = Runs(node, met)
         self._program, self._selected = Program(tool=tools[0]), 0
         self._tools: dict[str, ViewedTool] = {}
         self._text = ''

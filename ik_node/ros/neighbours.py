@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Neighbours: the programs of this package that command or serve arms know each other.
+
+Each tells the others once per second which topics it uses. This finds two programs with the same job even if
+their nodes have the same name, and tells goals of another session from those of its own. A program that was
+killed is forgotten after GONE, much sooner than DDS forgets it (20 s).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.node import Node
+from rclpy.qos import DurabilityPolicy, QoSProfile
+from std_msgs.msg import String
+
+from ik_node.errors import escaped
+from ik_node.ros.qos import LATCHED
+from ik_node.ros.sessions import SESSION
+
+TOPIC = '/ik_node/_programs'  # hidden from `ros2 topic list`
+SETTLING = PERIOD = 1.0  # [s] from one card to the next, and from the start until the others are found
+GONE = 5.0  # [s] without a card after which a program has ended
+LARGEST_CARD = 20_000  # characters
+MOST_CARDS = 200
+HEARD = QoSProfile(depth=50, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+ARM = 'ik_node'
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a program tells about itself. Topics are full names.
+
+    id: random. node: its full name. since: when it began to command or serve an arm (time.time); 0: it does
+    not. takes: topics of goals that it takes. sends: topics of goals that it publishes. commands: topics on
+    which it commands an arm. reads: of joints that it takes as measured. measures: on which it, a driver,
+    publishes joints. joints: of the arm, none before they are known. description: its digest. waits: it is
+    not ready, because of another program or because it has just begun. any_session: it takes goals of other
+    sessions.
+    """
+
+    id: str
+    program: str
+    node: str
+    host: str
+    process: int
+    session: str
+    since: float = 0.0
+    takes: tuple[str, ...] = ()
+    sends: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    measures: tuple[str, ...] = ()
+    joints: tuple[str, ...] = ()
+    description: str = ''
+    waits: bool = False
+    any_session: bool = False
+
+    def __str__(self) -> str:
+        where = '' if self.host == socket.gethostname() else f' on {escaped(self.host)}'
+        return f'{escaped(self.node)} (process {self.process}{where})'
+
+    @property
+    def order(self) -> tuple[float, str]:
+        """The program that began first has the lesser one."""
+        return self.since, self.id
+
+
+def digest(description: str) -> str:
+    """Return a short name of a robot description, '' without one."""
+    return hashlib.sha256(description.encode(errors='replace')).hexdigest()[:16] if description else ''
+
+
+def read_card(text: str) -> Card | None:
+    """Return the card in a message of anybody, None if it is none."""
+    try:
+        values = json.loads(text) if len(text) <= LARGEST_CARD else None
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(values, dict):
+        return None
+    given: dict[str, Any] = {}
+    for one in fields(Card):
+        value = values.get(one.name)
+        if one.type == 'tuple[str, ...]':
+            if not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+                return None
+            given[one.name] = tuple(value)
+        elif type(value).__name__ == one.type:
+            given[one.name] = value
+        else:
+            return None
+    return Card(**given)
+
+
+def conflict(own: Card, other: Card) -> str:
+    """Return what both programs do to the same arm, such as 'takes goals from /goal_pose'; '' if nothing."""
+    if not (own.since and other.since):
+        return ''
+    apart = own.joints and other.joints and not set(own.joints) & set(other.joints)
+    shared = {name: _first(getattr(own, name), getattr(other, name)) for name in ('takes', 'measures')}
+    commands = '' if apart else _first(own.commands, other.commands)
+    read = '' if apart else _first(own.reads, other.commands) or _first(own.commands, other.reads)
+    if shared['takes']:
+        return f'takes goals from {shared["takes"]}'
+    if commands:
+        return f'commands the same joints on {commands}'
+    if read:
+        return f'has {read} in common with it, as commands of one and measured joints of the other'
+    if shared['measures'] and not apart:
+        return f'publishes measured joints on {shared["measures"]}'
+    return ''
+
+
+def _before(own: Card, one: Card, what: str) -> str:
+    waits = f'{own} waits: ' if own.program == ARM else ''
+    return f'{waits}{one} was started before and {what}. End it, or use another namespace or ROS_DOMAIN_ID'
+
+
+def _after(own: Card, one: Card, what: str) -> str:
+    waits = 'it waits until that one ends' if one.program == ARM else 'end one of the two'
+    return f'{one} was started later than {own} and {what}: {waits}'
+
+
+def _listed(cards: Sequence[Card]) -> str:
+    return ', '.join(map(str, cards))
+
+
+def _first(one: Sequence[str], other: Sequence[str]) -> str:
+    return next((name for name in one if name in other), '')
+
+
+@dataclass
+class _Heard:
+    card: Card
+    at: float = field(default_factory=time.monotonic)
+
+
+class Neighbours:
+    """The card of a node, and those of the others. Callbacks run in the executor of the node.
+
+    changed: called when others may have come, changed or gone, so once per second. own: the card. settled:
+    the others have been found, as far as that takes SETTLING.
+    """
+
+    def __init__(
+        self, node: Node, program: str, changed: Callable[[], None] = lambda: None, **about: Any
+    ) -> None:
+        """about: fields of the card; topics need not be full names."""
+        self._node, self._changed = node, changed
+        self._heard: dict[str, _Heard] = {}
+        self._said: set[str] = set()
+        self.settled = SETTLING <= 0.0  # the others have been found
+        self.own = Card(
+            secrets.token_hex(8),
+            program,
+            node.get_fully_qualified_name(),
+            socket.gethostname(),
+            os.getpid(),
+            os.environ.get(SESSION, ''),
+        )
+        self._publisher = node.create_publisher(String, TOPIC, LATCHED)
+        node.create_subscription(String, TOPIC, self._hear, HEARD)
+        node.create_timer(PERIOD, self._beat, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self.tell(**about)
+
+    def tell(self, **about: Any) -> None:
+        """Change fields of the card, and publish it."""
+        for name in ('takes', 'sends', 'commands', 'reads', 'measures'):
+            if name in about:
+                about[name] = tuple(map(self._node.resolve_topic_name, about[name]))
+        self.own = replace(self.own, **about)
+        self._publish(self.own)
+
+    def leave(self) -> None:
+        """Tell the others that this program no longer commands or serves an arm."""
+        self.tell(since=0.0, sends=())
+
+    @property
+    def others(self) -> list[Card]:
+        """The cards of the other programs that run."""
+        now = time.monotonic()
+        return [one.card for one in self._heard.values() if now - one.at < GONE]
+
+    def rivals(self) -> list[tuple[Card, str]]:
+        """Return the programs with the same job, and what they do; the one that began first comes first."""
+        found = [(one, what) for one in self.others if (what := conflict(self.own, one))]
+        return sorted(found, key=lambda rival: rival[0].order)
+
+    def ahead(self) -> str:
+        """Return which program with the same job began earlier, so that this one must wait; '' if none."""
+        ahead = (rival for rival in self.rivals() if rival[0].order < self.own.order)
+        return next((_before(self.own, *rival) for rival in ahead), '')
+
+    @property
+    def arms(self) -> list[Card]:
+        """The nodes that take goals from topics on which this program sends them."""
+        mine = set(self.own.sends)
+        return [one for one in self.others if one.program == ARM and one.since and mine & set(one.takes)]
+
+    def foreign(self) -> str:
+        """Return why goals must not be sent, '' if they may be: they would move the arm of another session.
+
+        A program that was started together with a node sends goals only once that node is ready.
+        """
+        ready = [one for one in self.arms if not one.waits]
+        session = self.own.session
+        strange = [one for one in ready if one.session != session and not one.any_session]
+        if session and strange:
+            return (
+                f'no goals are sent: {strange[0]} belongs to another session. End one of the two, start this '
+                'one in another namespace or ROS_DOMAIN_ID, or set accept_other_sessions of that node'
+            )
+        if len(ready) > 1:
+            return f'no goals are sent, they would move several arms: end all but one of {_listed(ready)}'
+        if session and not any(one.session == session or one.any_session for one in ready):
+            return 'no goals are sent yet: ik_node of this session is not ready'
+        return ''
+
+    def announce(self, real: bool = False) -> list[str]:
+        """Return what must be said about programs that came since the last call: each once.
+
+        real: commands move a real arm, so nodes of other packages that publish them too are named.
+        """
+        said = []
+        for topic in self.own.commands if real else ():
+            known = {self.own.node, *(one.node for one in self.others)}
+            for info in self._node.get_publishers_info_by_topic(topic):
+                name = f'{info.node_namespace.rstrip("/")}/{info.node_name}'
+                if name not in known | self._said:
+                    said.append(f'{escaped(name)} publishes on {topic} too: the arm follows both')
+                    self._said.add(name)
+        for one, what in self.rivals():
+            if one.id not in self._said:
+                said.append((_before if one.order < self.own.order else _after)(self.own, one, what))
+                self._said.add(one.id)
+        for one in self.others:
+            strange = one.session and one.session != self.own.session and not self.own.any_session
+            topic = _first(self.own.takes, one.sends)
+            if strange and topic and one.id not in self._said:
+                said.append(f'{one} belongs to another session: its goals on {topic} are not for {self.own}')
+                self._said.add(one.id)
+        return said
+
+    def _beat(self) -> None:
+        self.settled = True
+        self._publish(self.own)
+        self._changed()
+
+    def _publish(self, card: Card) -> None:
+        self._publisher.publish(String(data=json.dumps(asdict(card))))
+
+    def _hear(self, message: String) -> None:
+        card = read_card(message.data)
+        if card is None or card.id == self.own.id:
+            return
+        known = self._heard.get(card.id)
+        if known is None and len(self._heard) >= MOST_CARDS:
+            del self._heard[min(self._heard, key=lambda key: self._heard[key].at)]
+        self._heard[card.id] = _Heard(card)
+        if known is None or known.card != card:
+            self._changed()

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that command or serve the same arm know each other; the later one waits."""
+
+import json
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+
+import pytest
+import rclpy
+from domains import new_domain
+from node_harness import TIMEOUT
+from rclpy.node import Node
+from rclpy.parameter import Parameter
+from sensor_msgs.msg import JointState
+from small_arm import PARAMETERS, arm_urdf
+from spinning import Spinning
+from waiting import wait_for
+
+from ik_node.control.state.states import State
+from ik_node.ros import neighbours
+from ik_node.ros.neighbours import ARM, GONE, Card, Neighbours, conflict, read_card
+from ik_node.ros.node.node import IkNode
+
+FIRST = Card('1', ARM, '/ik_node', 'here', 11, 'one', since=1.0, takes=('/goal_pose',), commands=('/q',))
+LATER = replace(FIRST, id='2', process=22, session='two', since=2.0)
+
+
+@pytest.fixture
+def meeting():
+    """A program that hears the cards that a test gives it; its session."""
+    context = rclpy.Context()
+    context.init(domain_id=new_domain())
+    node = Node('one_of_them', context=context)
+
+    def meet(*cards, session='', **about):
+        met = Neighbours(node, 'ik_goals', **about)
+        met.own = replace(met.own, session=session)
+        for card in cards:
+            hear(met, card)
+        return met
+
+    yield meet
+    node.destroy_node()
+    context.try_shutdown()
+
+
+def hear(met, card):
+    met._hear(type('Message', (), {'data': json.dumps(asdict(card))}))
+
+
+@pytest.mark.parametrize(
+    ('change', 'conflicts'),
+    [
+        ({}, True),
+        ({'since': 0.0}, False),  # inactive
+        ({'takes': ()}, True),
+        ({'takes': (), 'commands': ('/other',)}, False),
+        ({'takes': (), 'joints': ('right',)}, False),  # two arms on one driver
+        ({'takes': (), 'commands': (), 'reads': ('/q',)}, True),  # its measurements are our commands
+        ({'takes': (), 'commands': (), 'reads': ('/p',)}, False),
+    ],
+)
+def test_programs_with_the_same_job(change, conflicts):
+    own, other = replace(FIRST, joints=('left',)), replace(LATER, joints=('left',))
+    other = replace(other, **change)
+    assert bool(conflict(own, other)) is conflicts
+    assert bool(conflict(other, own)) is conflicts
+
+
+@pytest.mark.parametrize(
+    'text', ['', '[]', '{}', 'null', '[' * 19_000, '{"id": 1}', json.dumps({**asdict(FIRST), 'takes': [1]})]
+)
+def test_what_is_no_card_is_ignored(text):
+    assert read_card(text) is None
+    assert read_card(json.dumps(asdict(FIRST))) == FIRST
+
+
+@pytest.mark.parametrize(
+    ('session', 'arms', 'sent'),
+    [
+        ('', [], True),  # a solver of another package
+        ('', [FIRST], True),  # started by hand
+        ('', [FIRST, LATER], False),  # which one?
+        ('', [FIRST, replace(LATER, waits=True)], True),
+        ('one', [FIRST], True),
+        ('one', [], False),  # its node is not there yet
+        ('one', [replace(FIRST, waits=True)], False),
+        ('one', [FIRST, replace(LATER, waits=True)], True),
+        ('two', [FIRST], False),
+        ('two', [FIRST, replace(LATER, waits=True)], False),
+        ('two', [replace(FIRST, any_session=True)], True),
+        ('two', [replace(FIRST, takes=('/elsewhere/goal_pose',)), LATER], True),
+    ],
+)
+def test_goals_are_sent_to_the_arm_of_the_own_session(meeting, session, arms, sent):
+    met = meeting(*arms, session=session, sends=['goal_pose'])
+    assert (met.foreign() == '') is sent
+
+
+def test_a_program_that_was_killed_is_forgotten(meeting):
+    met = meeting(FIRST, sends=['goal_pose'])
+    assert met.arms == [FIRST]
+    for heard in met._heard.values():
+        heard.at -= GONE
+    assert met.arms == []
+
+
+def test_each_newcomer_is_named_once(meeting):
+    met = meeting(LATER, since=1.5, takes=['goal_pose'])
+    assert [str(LATER) in said for said in met.announce()] == [True]
+    hear(met, LATER)
+    assert met.announce() == []
+    goals = replace(LATER, id='3', process=33, since=0.0, takes=(), sends=('/goal_pose',))
+    hear(met, goals)
+    assert [str(goals) in said for said in met.announce()] == [True]
+
+
+@contextmanager
+def node_in(context):
+    given = [Parameter(name, value=value) for name, value in PARAMETERS.items()]
+    description = Parameter('robot_description', value=arm_urdf())
+    node = IkNode(context=context, parameter_overrides=[*given, description])
+    spinning = Spinning(node)
+    try:
+        yield node, node._tools[0].own
+    finally:
+        spinning.end()
+        node.close()
+
+
+def test_the_second_node_waits_until_the_first_ends(monkeypatch):
+    monkeypatch.setattr(neighbours, 'SETTLING', 1.0)
+    context = rclpy.Context()
+    context.init(domain_id=new_domain())
+    try:
+        with node_in(context) as (first, one):
+            wait_for(lambda: one.state is State.HOLDING, 'the first node', TIMEOUT)
+            with node_in(context) as (_, other):
+                wait_for(lambda: 'was started before' in other.condition()[1], 'the second one', TIMEOUT)
+                assert other.state is State.WAITING
+                assert one.state is State.HOLDING
+                first.deactivate()
+                wait_for(lambda: other.state is State.HOLDING, 'its turn', TIMEOUT)
+    finally:
+        context.try_shutdown()
+
+
+def test_a_node_of_another_package_that_commands_the_arm_is_named(meeting):
+    met = meeting(commands=['joint_commands'])
+    met._node.create_publisher(JointState, 'joint_commands', 1)
+    assert met.announce(real=True) == [], 'its own publisher'
+    stranger = Node('stranger', context=met._node.context)
+    stranger.create_publisher(JointState, 'joint_commands', 1)
+    said = []
+    wait_for(lambda: said.extend(met.announce(real=True)) or said, 'the stranger', TIMEOUT)
+    assert ['/stranger' in one for one in said] == [True]
+    assert met.announce(real=True) == []
+    stranger.destroy_node()
