@@ -235,6 +235,23 @@ def test_with_hold_a_goal_out_of_reach_is_held(picture):
     assert picture.state is State.HOLDING
 
 
+@pytest.mark.parametrize(
+    ('goal', 'real', 'phase'),
+    [
+        (Goal((3.0, 0.0, 0.2)), True, 'held'),
+        (Goal((3.0, 0.0, 0.2)), False, 'moving'),
+        (Goal((0.5, 0.0, 0.2), (-1.0, 0.0, 0.0)), True, 'moving'),  # the position alone can be met
+    ],
+)
+def test_a_real_arm_does_not_stretch_out_to_a_position_out_of_reach(picture, goal, real, phase):
+    controller = picture.controller
+    if real:
+        controller.expect_measured(True)
+        controller.on_measured(dict.fromkeys(picture.model.arm.joint_names, 0.0), 0.0)
+    report = picture.ask(goal)
+    assert (report.status, report.phase) == ('unreachable', phase)
+
+
 def test_a_stream_of_goals_continues_from_the_last_target(picture):
     """A goal that comes while the arm lags behind must not pick another branch near where the arm is."""
     arm, q = picture.model.arm, [-0.4, 0.2, 0.9, 0.1, 0.2]

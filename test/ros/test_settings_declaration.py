@@ -88,7 +88,7 @@ def test_the_node_can_set_all_that_solver_and_arm_can_be_given():
         ('speed_scaling', None, 'got None'),
         ('restarts', -1, 'restarts must be a whole number from 0 to 1000000, got -1'),
         ('restarts', 1.5, 'a whole number'),
-        ('on_unreachable', 'jump', "on_unreachable must be one of closest, hold, got 'jump'"),
+        ('on_unreachable', 'jump', "on_unreachable must be one of auto, closest, hold, got 'jump'"),
         ('solver', 'magic', 'solver must be one of lm'),
         (
             'solver_switches_off',
@@ -154,7 +154,7 @@ def test_descriptors_tell_text_and_range(make_node):
     assert told.description == 'fraction of the URDF velocity limits that is used'
     assert told.floating_point_range[0].to_value == 1.0
     assert node.describe_parameter('restarts').integer_range[0].to_value == 1_000_000
-    assert 'closest, hold' in node.describe_parameter('on_unreachable').additional_constraints
+    assert 'auto, closest, hold' in node.describe_parameter('on_unreachable').additional_constraints
     assert node.describe_parameter('urdf_file').read_only
 
 
@@ -186,11 +186,11 @@ def test_changes_are_checked_before_they_take_effect(make_node):
     assert good.successful
     assert holder.settings.max_jerk == 20.0
     assert not bad.successful
-    assert 'closest, hold' in bad.reason
+    assert 'auto, closest, hold' in bad.reason
     assert not unknown_link.successful
     assert unknown_link.reason == 'there is no link "wall"'
     assert holder.settings == dataclasses.replace(ArmSettings(), max_jerk=20.0)
-    assert node.get_parameter('on_unreachable').value == 'closest'
+    assert node.get_parameter('on_unreachable').value == 'auto'
     assert node.get_parameter('tip_link').value == ''
 
 

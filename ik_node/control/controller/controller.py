@@ -171,9 +171,9 @@ class ArmController(TimedArm):
             self._check_epoch(epoch)
             targets, settings, joints = self._targets, self._settings, self._joints
             values, start = joints.values(self._feedback)[0], joints.start_of(request.tool)
-            follows = joints.arm.motion.follows
+            follows, real = joints.arm.motion.follows, self._feedback.expected
         joints.motion_check.check_goal(wanted, request.tool)
-        plan = targets.find(wanted, request.tool, request.arrival, start, settings)
+        plan = targets.find(wanted, request.tool, request.arrival, start, settings, real)
 
         def preview(targets: Array) -> JointMotion:
             with self._lock:

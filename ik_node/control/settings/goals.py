@@ -13,9 +13,10 @@ class GoalSettings:
     """Goals that cannot be met, goals that move, corners of paths, and how old a goal may be."""
 
     on_unreachable: str = parameter(
-        'closest',
-        'response to a goal that cannot be met: move to the closest configuration, or hold the position',
-        choices=('closest', 'hold'),
+        'auto',
+        'response to a goal that cannot be met: move to the closest configuration, or hold the position; auto: '
+        'hold if the joints are measured and the position cannot be met, else closest',
+        choices=('auto', 'closest', 'hold'),
     )
     follow_goals: bool = parameter(
         True, 'follow a stream of goals as one moving goal; false: the arm stops at every goal'

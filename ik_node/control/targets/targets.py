@@ -70,8 +70,11 @@ class Targets(ABC):
         arrival: float,
         position: Array,
         settings: ArmSettings,
+        real: bool = False,
     ) -> TargetPlan:
         """Return the targets for a goal of a tool received at arrival, with the joints at position (k,).
+
+        real: the joints are measured.
 
         Raises InputError for joint targets beyond the limits, and for a path that cannot be followed.
         """
@@ -95,7 +98,8 @@ class Targets(ABC):
             said = f'solved: {switched}; moving to the goal' if switched else 'solved: moving to the goal'
             return TargetPlan(q, level, said, arrival_at(solution), wanted, solution, solve_time)
         reason = f'{solution.status.value}: {solution.reason}'
-        if settings.on_unreachable == 'hold':
+        missed = solution.position_error > settings.position_tolerance
+        if settings.on_unreachable == 'hold' or (settings.on_unreachable == 'auto' and real and missed):
             said = f'{reason}; holding position'
             return TargetPlan(None, Level.WARN, said, said, wanted, solution, solve_time)
         said = f'{reason}; moving to the closest configuration'
