@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 import socket
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -45,8 +46,8 @@ class Card:
     not. takes: topics of goals that it takes. sends: topics of goals that it publishes. commands: topics on
     which it commands an arm. reads: of joints that it takes as measured. measures: on which it, a driver,
     publishes joints. joints: of the arm, none before they are known. description: its digest. waits: it is
-    not ready, because of another program or because it has just begun. any_session: it takes goals of other
-    sessions.
+    not ready, because of another program or because it has just begun. refuses: why it, a driver, takes no
+    commands. any_session: it takes goals of other sessions.
     """
 
     id: str
@@ -64,6 +65,7 @@ class Card:
     joints: tuple[str, ...] = ()
     description: str = ''
     waits: bool = False
+    refuses: str = ''
     any_session: bool = False
 
     def __str__(self) -> str:
@@ -160,6 +162,7 @@ class Neighbours:
         self._node, self._changed = node, changed
         self._heard: dict[str, _Heard] = {}
         self._said: set[str] = set()
+        self._telling = threading.Lock()
         self.settled = SETTLING <= 0.0  # the others have been found
         self.own = Card(
             secrets.token_hex(8),
@@ -175,12 +178,13 @@ class Neighbours:
         self.tell(**about)
 
     def tell(self, **about: Any) -> None:
-        """Change fields of the card, and publish it."""
+        """Change fields of the card, and publish it. Thread-safe."""
         for name in ('takes', 'sends', 'commands', 'reads', 'measures'):
             if name in about:
                 about[name] = tuple(map(self._node.resolve_topic_name, about[name]))
-        self.own = replace(self.own, **about)
-        self._publish(self.own)
+        with self._telling:
+            self.own = replace(self.own, **about)
+            self._publish(self.own)
 
     def leave(self) -> None:
         """Tell the others that this program no longer commands or serves an arm."""
@@ -226,6 +230,12 @@ class Neighbours:
         if session and not any(one.session == session or one.any_session for one in ready):
             return 'no goals are sent yet: ik_node of this session is not ready'
         return ''
+
+    @property
+    def refusal(self) -> str:
+        """Why the driver that measures the joints of this node takes no commands, '' if it does."""
+        reads = set(self.own.reads)
+        return next((one.refuses for one in self.others if one.refuses and reads & set(one.measures)), '')
 
     def announce(self, real: bool = False) -> list[str]:
         """Return what must be said about programs that came since the last call: each once.

@@ -14,6 +14,7 @@ from ik_node.control.controller.controller import ArmController
 from ik_node.control.robot.arm_model import ArmModel
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.states import State
+from ik_node.errors import InputError
 
 
 def with_settings(rig: Rig, **changes: object) -> None:
@@ -157,3 +158,44 @@ def test_the_share_of_a_motion_grows_from_0_to_1(picture):
     picture.go(yaw=0.0)
     picture.controller.stop()
     assert math.isnan(picture.controller.snapshot().share)
+
+
+def test_goals_wait_while_the_driver_takes_no_commands(real):
+    real.controller.refuse('the driver holds')
+    assert (real.state, real.controller.condition()[1]) == (State.HOLDING, 'the driver holds')
+    rejected = real.ask({'yaw': 0.3})
+    assert (rejected.status, 'the driver holds' in rejected.message) == ('rejected', True)
+    assert not real.controller.steer(real.controller.snapshot().target, 0.0)
+    real.controller.refuse('')
+    assert real.ask({'yaw': 0.3}).phase == 'moving'
+
+
+def test_a_moving_arm_stops_when_its_driver_takes_no_commands(real):
+    real.ask({'yaw': 0.3})
+    real.tick(5)
+    real.controller.refuse('the driver holds')
+    assert real.state is State.FAULTED
+    real.tick(100)
+    with pytest.raises(InputError, match='the driver holds'):
+        real.controller.resume()
+    real.controller.refuse('')
+    real.controller.resume()
+    real.measure_all()
+    real.tick(5)
+    assert real.state is State.HOLDING
+
+
+def test_an_arm_that_must_wait_for_another_program_is_not_ready(real):
+    real.controller.bar('another one')
+    assert real.state is State.FAULTED, 'it was ready before the other one was found'
+    real.tick(100)
+    with pytest.raises(InputError, match='another one'):
+        real.controller.resume()
+    real.controller.bar('')
+    real.controller.resume()
+    real.controller.bar('another one')
+    real.measure_all()
+    real.tick(5)
+    assert (real.state, real.controller.condition()[1]) == (State.WAITING, 'another one')
+    real.controller.bar('')
+    assert real.state is State.HOLDING

@@ -21,7 +21,7 @@ from ik_node.control.robot.arm_model import JointModel
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.report import Level, Report, condition
 from ik_node.control.state.snapshot import Snapshot
-from ik_node.control.state.states import REJECTING, TRANSITIONS, Event, State
+from ik_node.control.state.states import READY, REJECTING, TRANSITIONS, Event, State
 from ik_node.control.targets.targets import Targets
 
 ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # reported on entry
@@ -56,6 +56,7 @@ class ArmState:
         self._tracker = GoalTracker(self._reports)
         self._fault_reason = ''
         self._barred = ''  # why the arm must not become ready, besides what it waits for
+        self._refused = ''  # why its driver takes no commands
         self._ended = False  # no more setpoints are sent
         self._robot.join(self._reports.deliver)
         self._ticked, self._guided_until = -math.inf, 0.0  # times: of the last tick, and of hand guiding
@@ -64,6 +65,11 @@ class ArmState:
     def state(self) -> State:
         """The state of the arm."""
         return self._state
+
+    @property
+    def ready(self) -> bool:
+        """Whether goals and steps of a teleoperation are accepted."""
+        return self._state in READY and not self._refused
 
     @property
     def interruptions(self) -> int:
@@ -103,6 +109,8 @@ class ArmState:
                 return Level.WARN, NO_MODEL
             if self._state is State.WAITING and self._barred:
                 return Level.WARN, self._barred
+            if self._refused and self._state in READY | {State.WAITING}:
+                return Level.WARN, self._refused
             if self._joints.waiting:
                 return Level.WARN, f'{self._joints.waiting}; the arm waits for them'
             if self._state is State.WAITING and self._outputs.halting(self._ticked):

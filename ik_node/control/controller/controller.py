@@ -136,7 +136,8 @@ class ArmController(TimedArm):
                 with self._lock:
                     snapshot, epoch = self.snapshot(request.tool), self._epoch
                     void = request.arrival <= self._void_before
-                if snapshot is None or (request.moves and snapshot.state not in READY):
+                ready = snapshot is not None and snapshot.state in READY and not self._refused
+                if snapshot is None or (request.moves and not ready):
                     raise InputError(self.condition()[1])
                 if request.moves and void:
                     raise InputError(VOID)
@@ -201,6 +202,8 @@ class ArmController(TimedArm):
 
     def _check_epoch(self, epoch: int) -> None:
         """Raise InputError unless the arm has accepted requests without interruption since an epoch."""
+        if self._refused:
+            raise InputError(self._refused)
         if self._state not in READY:
             raise InputError(f'the state of the arm has changed: {self.condition()[1]}')
         if epoch != self._epoch:
@@ -218,7 +221,7 @@ class ArmController(TimedArm):
         since: Snapshot.interruptions when joints were determined: nothing moves if there was one after that.
         """
         with self._change():
-            if self._state not in READY or since not in (None, self._interruptions):
+            if not self.ready or since not in (None, self._interruptions):
                 return False
             self._tracker.end(self._state, 'superseded by a teleoperation command')
             self._targets.steer(joints, time, rates)
@@ -268,8 +271,8 @@ class ArmController(TimedArm):
         with self._change():
             if self._model is None or self._joints.moving:
                 raise InputError(f'cannot resume: {self.condition()[1]}')
-            if self._barred:
-                raise InputError(f'cannot resume: {self._barred}')
+            if self._barred or self._refused:
+                raise InputError(f'cannot resume: {self._barred or self._refused}')
             self._stopped = False
             if self._state is State.FAULTED and self._feedback.expected:
                 self._forget_positions('the joints must be measured again')
@@ -286,6 +289,17 @@ class ArmController(TimedArm):
                 self._initialise_from_measurement()
             elif self._state in COMMANDING:
                 self._fault(reason)
+
+    def refuse(self, reason: str) -> None:
+        """Reject goals because the driver takes no commands; '' accepts them again. A moving arm faults."""
+        with self._robot.sending(), self._change():
+            if reason == self._refused:
+                return
+            self._refused = reason
+            if reason and self._state in COMMANDING - {State.HOLDING, State.STOPPED}:
+                self._fault(reason)
+            elif self._state is State.HOLDING:
+                self._reports.state('waiting' if reason else 'ready', self._state, self.condition())
 
     def guide(self, begin: bool, time: float) -> None:
         """Begin or end hand guiding: commands then follow the measured positions, slowly.

@@ -14,8 +14,8 @@ class GoalSettings:
 
     on_unreachable: str = parameter(
         'auto',
-        'response to a goal that cannot be met: move to the closest configuration, or hold the position; auto: '
-        'hold if the joints are measured and the position cannot be met, else closest',
+        'response to a goal that cannot be met: move to the closest configuration, or hold the position; '
+        'auto: hold if the joints are measured and the position cannot be met, else closest',
         choices=('auto', 'closest', 'hold'),
     )
     follow_goals: bool = parameter(

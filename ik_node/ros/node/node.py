@@ -183,6 +183,7 @@ class IkNode(ManagedNode):
             met.tell(**about)
         for tool in self._tools:
             tool.own.bar(ahead)
+            tool.own.refuse(met.refusal)
         for sentence in met.announce(self._watch.real):
             for tool in self._leaders:
                 tool.own.tell(Level.WARN, sentence, logged=tool is self._leaders[0])

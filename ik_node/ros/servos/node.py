@@ -226,6 +226,9 @@ class ServosNode(ClosableNode):
 
     def _publish(self, arm: ArmSnapshot) -> None:
         self._seen.take(arm)
+        refuses = refusal(arm)
+        if refuses != self._met.own.refuses and self.context.ok():
+            self._met.tell(refuses=refuses)
         if arm.joints and self.context.ok():
             message = JointState(name=list(arm.joints))
             age = int((time.monotonic() - arm.time) * NS_PER_S)
@@ -264,6 +267,20 @@ class ServosNode(ClosableNode):
         array = DiagnosticArray(status=self._seen.statuses())
         array.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(array)
+
+
+def refusal(arm: ArmSnapshot) -> str:
+    """Return why an arm takes no commands, and what to do, for the users of ik_node; '' if it takes them."""
+    cleared = 'press Clear or Resume on the page, or call ~/resume'
+    if arm.state is ArmState.FAULTED:
+        return f'the driver has stopped the servos: {arm.reason}; {cleared}'
+    if arm.state in NOT_MEASURED:
+        return f'the driver does not measure the servos: {arm.reason}'
+    if arm.state not in POWERED:
+        return (
+            f'the servos have no torque: {arm.reason or "switch it on with ik_servos/torque or on the page"}'
+        )
+    return f'the driver holds: {cleared}' if arm.latched else ''
 
 
 def main() -> int:

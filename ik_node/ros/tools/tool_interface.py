@@ -21,7 +21,7 @@ from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.report import Level, Report
 from ik_node.control.state.requests import HomeRequest
 from ik_node.control.state.snapshot import Snapshot
-from ik_node.control.state.states import ON_ITS_WAY, READY
+from ik_node.control.state.states import ON_ITS_WAY
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.ros import interfaces
@@ -144,7 +144,7 @@ class ToolInterface:
 
     def home(self) -> ServiceResult:
         """Move to the home position; return whether the arm is ready, and a sentence."""
-        if self.leader.own.state not in READY:
+        if not self.leader.own.ready:
             return False, self.leader.own.condition()[1]
         self._inbox.put(HomeRequest(self.tool, f'~/{self.prefix}home'))
         return True, 'moving to the home position'
