@@ -7,15 +7,23 @@ installed ROS package or in one folder chosen by the user.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
+
+from lxml import etree
 
 from ik_node.errors import IkError
 
 PARENTS = 3  # folders above a description in which its meshes are looked for: ROBOT/urdf/make/arm.urdf
+# Kinds that are read. Archives such as .3mf and .zip are not: they may hold a thousand times their size.
+KINDS = ('.stl', '.dae', '.obj', '.ply', '.off', '.glb', '.gltf')
+MOST_BYTES = 400_000_000  # of a mesh file, and of what it makes of them
+MOST_COPIES = 10_000  # of parts within a file that can repeat them
 PACKAGE = re.compile(r'[A-Za-z0-9][A-Za-z0-9_.-]*')
 INDEX = Path('share', 'ament_index', 'resource_index', 'packages')
 _FILENAME = re.compile(r'<mesh\b[^<>]*?\bfilename\s*=\s*(["\'])([^"\'<>]*)\1')
@@ -51,6 +59,73 @@ def find_mesh(name: str, mesh_path: str | os.PathLike[str] = '') -> Path:
     if outside:
         raise MeshError(f'mesh "{name}" is neither in mesh_path nor in an installed ROS package')
     raise MeshError(f'mesh "{name}" not found')
+
+
+def check_mesh(path: Path) -> None:
+    """Raise MeshError for a file that is no mesh of KINDS, or would take much more memory than its size."""
+    kind = path.suffix.lower()
+    if kind not in KINDS:
+        raise MeshError(f'mesh "{path.name}" must be one of {", ".join(KINDS)}')
+    if path.stat().st_size > MOST_BYTES:
+        raise MeshError(f'mesh "{path.name}" has more than {MOST_BYTES:,} bytes')
+    try:
+        if kind in ('.glb', '.gltf'):
+            _check_gltf(path)
+        elif kind == '.dae':
+            _check_collada(path)
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        IndexError,
+        RecursionError,
+        etree.LxmlError,
+    ) as error:
+        raise MeshError(f'mesh "{path.name}" is damaged: {type(error).__name__}: {error}') from None
+
+
+def _check_gltf(path: Path) -> None:
+    """Raise MeshError for arrays larger than their data, and for nodes that repeat others without bounds."""
+    with path.open('rb') as file:
+        head = file.read(20)
+        binary = head[:4] == b'glTF'
+        text = file.read(int.from_bytes(head[12:16], 'little')) if binary else head + file.read()
+    content: dict[str, Any] = json.loads(text)
+    views = content.get('bufferViews', [])
+    for accessor in content.get('accessors', []):
+        # The least size of an element is a byte; without a view there are zeros that no file holds.
+        data = views[accessor['bufferView']]['byteLength'] if 'bufferView' in accessor else 0
+        if accessor['count'] > max(data, 1_000_000):
+            raise MeshError(f'mesh "{path.name}" has an array of {accessor["count"]:,} elements without data')
+    nodes = {str(name): node.get('children', []) for name, node in enumerate(content.get('nodes', []))}
+    _check_copies(path, {name: [str(child) for child in below] for name, below in nodes.items()})
+
+
+def _check_collada(path: Path) -> None:
+    """Raise MeshError for nodes that repeat others without bounds."""
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)
+    root = etree.parse(str(path), parser).getroot()
+    below: dict[str, list[str]] = {}
+    for node in root.iter('{*}node'):
+        inner = [*node.iterfind('.//{*}instance_node')]
+        below.setdefault(node.get('id', ''), []).extend(one.get('url', '').lstrip('#') for one in inner)
+    _check_copies(path, below)
+
+
+def _check_copies(path: Path, below: dict[str, list[str]]) -> None:
+    """Raise MeshError for parts, by name with those below each, that would become more than MOST_COPIES."""
+    counts: dict[str, int] = {}
+
+    def count(name: str, above: frozenset[str]) -> int:
+        if name in above:
+            raise MeshError(f'mesh "{path.name}" has a part that contains itself')
+        if name not in counts:
+            counts[name] = 1 + sum(count(one, above | {name}) for one in below.get(name, ()))
+        return counts[name]
+
+    if sum(count(name, frozenset()) for name in below) > max(MOST_COPIES, 10 * len(below)):
+        raise MeshError(f'mesh "{path.name}" repeats its parts more than {MOST_COPIES:,} times')
 
 
 def mesh_folder(description: str | os.PathLike[str], text: str) -> Path | None:

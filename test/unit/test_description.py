@@ -25,6 +25,14 @@ JAW_MIMIC = '<mimic joint="wrist" multiplier="0.01"/>'
 JAW_LIMIT = '<limit lower="-0.03" upper="0.03" velocity="0.2" effort="5"/>'
 
 
+def test_unexpanded_xacro_is_found_among_many_attributes():
+    many = ' '.join(
+        f'a{k}="{k}"' for k in range(100_000)
+    )  # one lookup among all for each would take a minute
+    with pytest.raises(XacroError, match='unexpanded'):
+        read_urdf(f'<robot name="r"><link name="a" {many} last="${{x}}"/></robot>')
+
+
 def test_xacro_arguments_are_names_and_values_and_those_that_a_file_lacks_are_named(tmp_path):
     file = tmp_path / 'arm.urdf.xacro'
     file.write_text(

@@ -3,14 +3,40 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from ik_node.model.meshes import MeshError, find_mesh, mesh_folder
+from ik_node.model.meshes import MeshError, check_mesh, find_mesh, mesh_folder
 from ik_node.model.urdf.description import load_description
 
 PACKAGE_MESH = 'package://some_arm/meshes/body.stl'
+
+
+def bomb(kind: str) -> tuple[str, str]:
+    """Return the suffix and the text of a small mesh that would take gigabytes or hours."""
+    if kind == 'array':
+        accessor = {'componentType': 5126, 'count': 300_000_000, 'type': 'VEC3'}
+        return '.gltf', json.dumps({'asset': {'version': '2.0'}, 'accessors': [accessor]})
+    if kind == 'nodes':
+        nodes = [{'children': [k + 1, k + 1]} for k in range(40)] + [{'mesh': 0}]
+        return '.gltf', json.dumps({'asset': {'version': '2.0'}, 'nodes': nodes})
+    if kind == 'itself':
+        return '.gltf', json.dumps({'asset': {'version': '2.0'}, 'nodes': [{'children': [0]}]})
+    if kind == 'instances':
+        twice = '<instance_node url="#n{0}"/>' * 2
+        nodes = ''.join(f'<node id="n{k}">{twice.format(k + 1)}</node>' for k in range(40))
+        return '.dae', f'<COLLADA><library_nodes>{nodes}<node id="n40"/></library_nodes></COLLADA>'
+    return kind, 'PK'
+
+
+@pytest.mark.parametrize('kind', ['array', 'nodes', 'itself', 'instances', '.zip', '.3mf'])
+def test_a_mesh_that_would_take_much_more_than_its_size_is_left_out(tmp_path, kind):
+    suffix, text = bomb(kind)
+    (tmp_path / f'bomb{suffix}').write_text(text)
+    with pytest.raises(MeshError, match=f'"bomb{suffix}"'):
+        check_mesh(tmp_path / f'bomb{suffix}')
 
 
 @pytest.fixture

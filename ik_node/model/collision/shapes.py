@@ -14,7 +14,7 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.errors import IkError, InputError, UrdfError, quoted
 from ik_node.extras import load
-from ik_node.model.meshes import find_mesh
+from ik_node.model.meshes import check_mesh, find_mesh
 from ik_node.model.urdf.elements import Element, named, parse_xml
 from ik_node.model.urdf.findings import Reading
 from ik_node.model.urdf.reader import rotation
@@ -82,6 +82,7 @@ def _hull(coal: Any, filename: str, scale: list[float], mesh_path: str) -> Any:
     """Return the convex hull of a mesh file."""
     trimesh = load('trimesh', 'self-collision checking with meshes')
     path = find_mesh(filename, mesh_path)
+    check_mesh(path)
     scene = trimesh.load_scene(path)
     if path.suffix.lower() == '.dae' and scene.units is not None:  # as for the viewer: RViz applies it too
         scene = scene.convert_units('meters')

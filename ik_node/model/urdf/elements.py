@@ -207,13 +207,18 @@ def _check_xacro(root: Element, reading: Reading) -> None:
                     f'<xacro:{escaped(name)}> (line {element.sourceline}) is unexpanded xacro: {EXPAND}'
                 )
             reading.note('left-over xacro definitions are ignored', place(element))
-    for child in (root, *root.iterchildren(*USED)):
-        for element in (child,) if child is root else child.iter(etree.Element):
-            for attribute, value in element.attrib.items():
-                if is_unexpanded(value) and (element.tag, attribute) != ('mesh', 'filename'):
-                    raise XacroError(
-                        f'{place(element, attribute)} is unexpanded xacro{_old_xacro(root)}: {EXPAND}'
-                    )
+    # In Python lxml looks up each attribute of an element among all of them: quadratic.
+    for found in root.xpath(UNEXPANDED):
+        raise XacroError(
+            f'{place(found.getparent(), found.attrname)} is unexpanded xacro{_old_xacro(root)}: {EXPAND}'
+        )
+
+
+# XPath of the first attribute that is_unexpanded: of the root, and of what is used below it.
+UNEXPANDED = (
+    f'({" | ".join(("@*", *(f"{tag}//@*" for tag in USED)))})'
+    "[contains(., '${') or contains(., '$(')][not(name() = 'filename' and name(..) = 'mesh')][1]"
+)
 
 
 def is_unexpanded(value: str) -> bool:

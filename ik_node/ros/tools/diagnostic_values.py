@@ -31,6 +31,8 @@ def arm_values(arm: Snapshot, report: Report | None, condition: str) -> dict[str
         values['time left [s]'] = f'{arm.remaining:.3f}'
     if not math.isnan(arm.measured_age):
         values['age of the oldest measurement [s]'] = f'{arm.measured_age:.3f}'
+    if arm.model.notes:  # such as that a shape is left out
+        values['self-collision'] = '; '.join(arm.model.notes)
     if arm.model.collision is not None:
         distance, pair = arm.model.collision.distance(arm.values)
         values['distance to self-collision [m]'] = f'{distance:.4f} ({pair[0]} with {pair[1]})'

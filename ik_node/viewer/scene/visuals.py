@@ -15,7 +15,7 @@ import trimesh
 from numpy.typing import NDArray
 
 from ik_node.checks import Array
-from ik_node.model.meshes import MeshError, find_mesh
+from ik_node.model.meshes import MeshError, check_mesh, find_mesh
 from ik_node.model.robot import Robot
 from ik_node.viewer.panel.html import Colour
 
@@ -137,6 +137,7 @@ def _checked(shape: Shape) -> Shape:
 
 
 def _load_mesh(path: pathlib.Path, scale: float | Sequence[float]) -> Iterator[trimesh.Trimesh]:
+    check_mesh(path)
     scene = trimesh.load_scene(path)
     if path.suffix.lower() == '.dae' and scene.units is not None:
         scene = scene.convert_units(
