@@ -10,9 +10,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ik_node.console import say
 from ik_node.errors import InputError, join_names, path_text
 from ik_node.extras import require
+from ik_node.model.plausibility import doubtful_positions
 from ik_node.solver.cores import usable_cores
 
 if TYPE_CHECKING:
@@ -152,16 +155,22 @@ def described(columns: GoalColumns) -> str:
 def note_unused(
     columns: GoalColumns, names: Sequence[str], arm: Arm, first: Callable[[], pa.RecordBatch | None]
 ) -> None:
-    """Print notes on columns of orientations that are not used, and on angles in a doubtful unit.
+    """Print notes on orientations that are not used, angles in a doubtful unit, and changes of poses.
 
     first: returns some of the rows. Raises InputError for angles that can only be in another unit.
     """
-    from ik_node.batch.goal_columns import doubt_of_angles
+    from ik_node.batch.goal_columns import doubt_of_angles, read_rows
 
     joints = [joint.name for joint in arm.robot.movable]
     joints += [f'{name}.pos' for name in joints]
     for sentence in columns.unused_orientations(names, joints):
         say(f'note: {sentence}', sys.stderr)
-    rows = first() if columns.rpy or columns.rotvec else None
-    if rows is not None and (doubt := doubt_of_angles(rows, columns)):
+    rows = first()
+    if rows is None:
+        return
+    if (columns.rpy or columns.rotvec) and (doubt := doubt_of_angles(rows, columns)):
+        say(f'note: {doubt}', sys.stderr)
+    found = read_rows(rows, columns, arm)
+    positions = np.delete(found.positions, list(found.wrong), axis=0)
+    if doubt := doubtful_positions(positions, arm.reach):
         say(f'note: {doubt}', sys.stderr)

@@ -12,8 +12,12 @@ import numpy as np
 from ik_node.checks import AXES
 from ik_node.cli.arguments import arm_parser, read_arm
 from ik_node.console import run, say, table
+from ik_node.errors import MissingError
 from ik_node.model.arm import Arm
+from ik_node.model.collision.shapes import large_meshes
+from ik_node.model.meshes import mesh_folder
 from ik_node.model.plausibility import MOST_TURNS, doubtful_limits
+from ik_node.model.urdf.description import load_description
 from ik_node.solver.elimination.form import EliminationForm
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
@@ -34,7 +38,11 @@ def main(given: Sequence[str] | None = None) -> int:
 
 def _inspect(arguments: argparse.Namespace) -> int:
     arm = read_arm(arguments)
-    say('\n'.join(_joints(arm) + _remarks(arm) + _reach(arm) + _tool_axes(arm)))
+    say(
+        '\n'.join(
+            _joints(arm) + _remarks(arm, _meshes(arguments.description_file)) + _reach(arm) + _tool_axes(arm)
+        )
+    )
     say('\n'.join(_solutions(arm)))
     return 0
 
@@ -56,8 +64,17 @@ def _joints(arm: Arm) -> list[str]:
     return [f'{arm.name}: {arm.base_link} -> {arm.tip_link}', '', *table(rows)]
 
 
-def _remarks(arm: Arm) -> list[str]:
-    remarks, questioned = list(arm.warnings), bool(doubtful_limits(arm.spans))
+def _meshes(path: str) -> list[str]:
+    """Return questions about meshes that are too large; none without the packages that read them."""
+    try:
+        text = load_description(path)
+        return list(large_meshes(text, str(mesh_folder(path, text) or '')))
+    except MissingError:
+        return []
+
+
+def _remarks(arm: Arm, doubts: Sequence[str]) -> list[str]:
+    remarks, questioned = [*arm.warnings, *doubts], bool(doubtful_limits(arm.spans))
     for name, low, high, turns in zip(arm.joint_names, arm.lower, arm.upper, arm.period, strict=True):
         if low == high:
             remarks.append(f'joint "{name}" is locked at {low:.4g}')

@@ -133,6 +133,7 @@ def _proof_as_text(proof: Proof) -> str:
 def _as_text(
     arm: Arm, solution: Solution, every: Sequence[Solution], directed: bool, locked: Sequence[str]
 ) -> list[str]:
+    head = '' if every or solution.solved else 'seed' if locked else 'closest'
     reason = 'no solution while these joints are locked' if locked and not every else solution.reason
     lines = [
         arm.describe(),
@@ -142,7 +143,7 @@ def _as_text(
         f'position error   {solution.position_error:.3g} m',
         f'direction error  {f"{solution.direction_error:.3g} rad" if directed else "direction is free"}',
         '',
-        *(_table(arm, every) if every else _table(arm, [solution], 'seed' if locked else 'closest')),
+        *_table(arm, every or [solution], head),
     ]
     if any(answer.self_motion for answer in every):
         lines.append('Each solution belongs to a self-motion: the joints can move without moving the tool.')

@@ -11,6 +11,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from ik_node.checks import Array
 from ik_node.errors import quoted
 
@@ -22,6 +24,7 @@ MOST_TURNS = 2.0 * TURN + 0.1  # [rad] wider limits are degrees, or a placeholde
 MOST_SPEED = 30.0  # [rad/s] the same for velocity limits: fast servos and robots have up to 13
 LONGEST = 20.0  # [m] for an arm without its rails, and the travel of a rail
 REACHES = 20.0  # distance of a goal, in reaches of the arm, from which its unit is questioned
+NEAR = 0.15  # of the reach: where no task is, but where changes of poses are
 LISTED = 8  # joints that a sentence names
 
 
@@ -123,6 +126,17 @@ def goal_too_far(distance: float, reach: float) -> str:
     return f'{distance / reach:.0f} times the reach of the arm ({reach:.3g} m) away: are these millimetres?'
 
 
+def doubtful_positions(positions: Array, reach: float) -> str:
+    """Return a question about positions (N, 3) [m] that are all at the origin of the base, else ''."""
+    farthest = float(np.linalg.norm(positions, axis=1).max(initial=0.0))
+    if not len(positions) > 1 or not 0.0 < farthest < NEAR * reach:
+        return ''
+    return (
+        f'all positions are within {farthest:.3g} m of the origin of the base frame, inside the base of the '
+        'arm: are these changes of poses (delta actions)? Poses are needed'
+    )
+
+
 def doubtful_limits(spans: Iterable[Span], source: str = 'URDF') -> list[str]:
     """Return a question for each kind of limits that are probably in another unit."""
     spans = [span for span in spans if span.lower < span.upper]
@@ -160,9 +174,9 @@ def doubtful_lengths(lengths: Mapping[str, float]) -> list[str]:
     ]
 
 
-def doubtful_mesh(size: float, reach: float) -> str:
-    """Return a question if a mesh of a size [m] is too large for an arm with a reach [m], else ''."""
-    if not size > max(LONGEST, 10.0 * reach):
+def doubtful_mesh(size: float) -> str:
+    """Return a question if a mesh of a size [m] is too large for an arm, else ''."""
+    if not size > LONGEST:
         return ''
     return (
         f'it is {size:.4g} m large: URDF meshes are in metres, is this one in millimetres '

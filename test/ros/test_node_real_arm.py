@@ -100,7 +100,7 @@ def test_each_joint_has_to_be_measured():
         client.send('joint_states', JointState(name=['yaw', 'roll'], position=[0.1, math.nan]))
         client.send('joint_states', JointState(name=['yaw', 'elbow'], position=[0.1]))
         client.send('joint_states', JointState())
-        client.wait(lambda: last(client).endswith('joints: shoulder, elbow, roll, wrist'), 'the yaw')
+        client.wait(lambda: 'joints: shoulder, elbow, roll, wrist' in last(client), 'the yaw')
         assert client.answer('goal_joints', client.joints(yaw=0.0)).message.startswith(
             'goal_joints rejected: wait'
         )

@@ -114,3 +114,23 @@ def test_seeds_up_to_a_turn_may_be_meant() -> None:
     arm = Arm.from_urdf(arm_urdf())
     assert not arm.doubt(np.full(5, 6.2))
     assert arm.doubt([0.0, 0.0, -45.0, 0.0, 0.0])
+
+
+def test_changes_of_poses_are_not_poses() -> None:
+    steps = np.random.default_rng(0).normal(0.0, 0.01, (50, 3))
+    assert 'delta actions' in plausibility.doubtful_positions(steps, 0.5)
+    assert not plausibility.doubtful_positions(steps + np.array([0.2, 0.0, 0.1]), 0.5)
+
+
+@pytest.mark.parametrize(('scale', 'asked'), [('', True), ('scale="0.001 0.001 0.001"', False)])
+def test_a_mesh_in_millimetres_is_questioned(
+    capsys: pytest.CaptureFixture[str], tmp_path: Any, scale: str, asked: bool
+) -> None:
+    trimesh = pytest.importorskip('trimesh')
+    trimesh.creation.box((120.0, 40.0, 40.0)).export(tmp_path / 'arm.stl')
+    shape = f'<geometry><mesh filename="arm.stl" {scale}/></geometry>'
+    text = arm_urdf().replace('<link name="l3"/>', f'<link name="l3"><visual>{shape}</visual></link>')
+    path = tmp_path / 'arm.urdf'
+    path.write_text(text)
+    inspect.main([str(path)])
+    assert ('is this one in millimetres' in capsys.readouterr().out) == asked

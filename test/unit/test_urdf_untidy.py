@@ -11,7 +11,7 @@ from hostile import broken
 from ik_node.errors import (
     ChainError,
 )
-from ik_node.model.urdf.reader import read_urdf
+from ik_node.model.urdf.reader import TRUE_LIMITS, read_urdf
 
 LIMIT = '<limit lower="-1" upper="1.5" velocity="2" effort="5"/>'
 JAW_MIMIC = '<mimic joint="wrist" multiplier="0.01"/>'
@@ -37,7 +37,7 @@ UNTIDY: dict[str, tuple[list[tuple[str, str]], str]] = {
     ),
     'limit element missing': (
         [(JAW_LIMIT, '<limit velocity="0.2"/>')],
-        'position limits are missing, -1 to 1 m are assumed: joint "jaw" (line 20)',
+        f'position limits are missing, -1 to 1 m are assumed; {TRUE_LIMITS}: joint "jaw" (line 20)',
     ),
     'lower missing': (
         [('lower="-2" ', '')],
@@ -45,7 +45,7 @@ UNTIDY: dict[str, tuple[list[tuple[str, str]], str]] = {
     ),
     'placeholder': (
         [('upper="0.5"', 'upper="1e16"')],
-        PLACEHOLDER + '3.14159 rad is assumed: joint "wrist" (line 13)',
+        PLACEHOLDER + f'3.14159 rad is assumed; {TRUE_LIMITS}: joint "wrist" (line 13)',
     ),
     'locked': (
         [('lower="-2" upper="0.5"', 'lower="0" upper="0"')],

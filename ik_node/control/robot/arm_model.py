@@ -19,7 +19,7 @@ from ik_node.errors import InputError, join_names
 from ik_node.model.arm import Arm, tool_at
 from ik_node.model.collision.collision import SelfCollision
 from ik_node.model.joint_set import JointSet
-from ik_node.model.plausibility import given_outside
+from ik_node.model.plausibility import Span, doubtful_limits, given_outside
 from ik_node.model.urdf.limit_overrides import (
     JointLimits,
     limited,
@@ -247,7 +247,13 @@ def _limited(robot: Robot, settings: ArmSettings) -> tuple[Robot, dict[str, Join
     if settings.joint_limits_file:
         found, unused = read_joint_limits(settings.joint_limits_file)
         limits = limits_of_drivers(robot, found)
-        robot = limited(robot.with_joints(robot.joints, unused), limits)
+        spans = [
+            Span(name, one.lower, one.upper, one.velocity, robot.joints[name].type == 'prismatic')
+            for name, one in found.items()
+            if name in robot.joints
+        ]
+        questions = doubtful_limits(spans, 'joint_limits_file')
+        robot = limited(robot.with_joints(robot.joints, [*unused, *questions]), limits)
     if any(settings.joint_limit_margins):
         names = Arm(robot, **settings.tool()).joint_names
         robot = with_margins(robot, names, settings.joint_limit_margins)

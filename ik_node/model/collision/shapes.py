@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.errors import IkError, InputError, UrdfError, quoted
+from ik_node.errors import IkError, InputError, MissingError, UrdfError, quoted
 from ik_node.extras import load
 from ik_node.model.meshes import check_mesh, find_mesh
+from ik_node.model.plausibility import doubtful_mesh
 from ik_node.model.urdf.elements import Element, named, parse_xml
 from ik_node.model.urdf.findings import Reading
 from ik_node.model.urdf.reader import rotation
@@ -78,14 +79,44 @@ def _geometry(coal: Any, element: Element | None, mesh_path: str) -> Any:
     raise InputError('it has no box, cylinder, sphere or mesh')
 
 
-def _hull(coal: Any, filename: str, scale: list[float], mesh_path: str) -> Any:
-    """Return the convex hull of a mesh file."""
-    trimesh = load('trimesh', 'self-collision checking with meshes')
+def large_meshes(text: str, mesh_path: str) -> Iterator[str]:
+    """Yield a question for each mesh of a URDF that is too large for an arm, the same file once.
+
+    mesh_path: as for find_mesh; files that cannot be read are skipped. Raises MissingError without trimesh.
+    """
+    known = set[tuple[str, str]]()
+    for link, element in named(parse_xml(text, Reading()), 'link').items():
+        for mesh in element.iter('mesh'):
+            key = mesh.get('filename', ''), mesh.get('scale', '1 1 1')
+            if key in known:
+                continue
+            known.add(key)
+            try:
+                sizes = _scene(key[0], mesh_path).extents * [float(part) for part in key[1].split()]
+            except MissingError:
+                raise
+            except Exception:  # whatever trimesh raises for a file that is no mesh
+                continue
+            if doubt := doubtful_mesh(float(np.abs(sizes).max())):
+                yield f'mesh {quoted(key[0])} of link {quoted(link)}: {doubt}'
+
+
+def _scene(filename: str, mesh_path: str) -> Any:
+    """Return a mesh file as a scene of trimesh, in metres where it tells its unit."""
+    trimesh = load('trimesh', 'reading meshes')
     path = find_mesh(filename, mesh_path)
     check_mesh(path)
     scene = trimesh.load_scene(path)
     if path.suffix.lower() == '.dae' and scene.units is not None:  # as for the viewer: RViz applies it too
         scene = scene.convert_units('meters')
+    return scene
+
+
+def _hull(coal: Any, filename: str, scale: list[float], mesh_path: str) -> Any:
+    """Return the convex hull of a mesh file. Raises InputError for one in millimetres."""
+    scene = _scene(filename, mesh_path)
+    if doubt := doubtful_mesh(float(np.abs(scene.extents * scale).max())):
+        raise InputError(doubt)
     hull = scene.to_mesh().convex_hull
     points, triangles = coal.StdVec_Vec3s(), coal.StdVec_Triangle()
     for vertex in np.asarray(hull.vertices, dtype=np.float64) * scale:

@@ -27,6 +27,7 @@ DEFAULT_LIMIT = {'revolute': math.pi, 'prismatic': 1.0}  # [rad], [m] either sid
 DEFAULT_VELOCITY = {'revolute': 1.0, 'continuous': 1.0, 'prismatic': 0.1}  # [rad/s], [m/s]
 UNIT = {'revolute': 'rad', 'continuous': 'rad', 'prismatic': 'm'}
 PLACEHOLDER = 1000.0  # a limit this large [rad, m, rad/s, m/s] is a placeholder
+TRUE_LIMITS = 'give the true ones in the URDF, or with the parameter joint_limits_file of ik_node'
 ZERO_AXIS = 1e-6  # an axis shorter than this counts as zero
 AXIS_TOLERANCE = 1e-3  # a length this close to 1 is rounding and causes no warning
 
@@ -194,7 +195,8 @@ def _limits(element: JointElement, reading: Reading) -> tuple[float, float]:
     lower, upper = element.lower, element.upper
     if lower is None and upper is None:
         reading.note(
-            f'position limits are missing, {-span:g} to {span:g} {unit} are assumed', element.place()
+            f'position limits are missing, {-span:g} to {span:g} {unit} are assumed; {TRUE_LIMITS}',
+            element.place(),
         )
         return -span, span
     if lower is None or upper is None:
@@ -219,7 +221,7 @@ def _limits(element: JointElement, reading: Reading) -> tuple[float, float]:
     if no_lower or no_upper:
         reading.note(
             f'position limits of {PLACEHOLDER:g} {unit} and more are placeholders, '
-            f'{span:g} {unit} is assumed',
+            f'{span:g} {unit} is assumed; {TRUE_LIMITS}',
             element.place(),
         )
         if no_lower:

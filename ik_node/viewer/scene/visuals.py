@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ik_node.checks import Array
 from ik_node.model.meshes import MeshError, check_mesh, find_mesh
+from ik_node.model.plausibility import doubtful_mesh
 from ik_node.model.robot import Robot
 from ik_node.viewer.panel.html import Colour
 
@@ -86,6 +87,11 @@ def draw(text: str, robot: Robot, tip_link: str, mesh_path: str = '') -> Drawing
                 warnings.append(f'link "{link.name}": {error}')
         if link.visuals and len(shapes) == drawn:
             bare.append(link.name)
+    large = {shape.link: doubt for shape in shapes if (doubt := _doubt(shape))}
+    if large:
+        link, doubt = next(iter(large.items()))
+        more = f' and {len(large) - 1} more' if len(large) > 1 else ''
+        warnings.append(f'mesh of link "{link}"{more}: {doubt}')
     if missing:
         more = f' and {len(missing) - 1} more' if len(missing) > 1 else ''
         warnings.append(f'{missing[0]}{more}; set mesh_path to the folder of the meshes')
@@ -125,6 +131,10 @@ def _shapes(link: str, visual: Any, materials: dict[str, Any], mesh_path: str) -
         for mesh in _load_mesh(path, scale):
             own = colour is None and _has_colours(mesh)
             yield Shape(link, 'mesh', pose, mesh=mesh, colour=colour or PLAIN, has_own_colours=own)
+
+
+def _doubt(shape: Shape) -> str:
+    return '' if shape.mesh is None else doubtful_mesh(float(shape.mesh.extents.max()))
 
 
 def _checked(shape: Shape) -> Shape:
