@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -38,11 +38,8 @@ def main(given: Sequence[str] | None = None) -> int:
 
 def _inspect(arguments: argparse.Namespace) -> int:
     arm = read_arm(arguments)
-    say(
-        '\n'.join(
-            _joints(arm) + _remarks(arm, _meshes(arguments.description_file)) + _reach(arm) + _tool_axes(arm)
-        )
-    )
+    doubts = _meshes(arguments.description_file, arguments.xacro_args)
+    say('\n'.join(_joints(arm) + _remarks(arm, doubts) + _reach(arm) + _tool_axes(arm)))
     say('\n'.join(_solutions(arm)))
     return 0
 
@@ -64,10 +61,10 @@ def _joints(arm: Arm) -> list[str]:
     return [f'{arm.name}: {arm.base_link} -> {arm.tip_link}', '', *table(rows)]
 
 
-def _meshes(path: str) -> list[str]:
+def _meshes(path: str, xacro_args: Mapping[str, str]) -> list[str]:
     """Return questions about meshes that are too large; none without the packages that read them."""
     try:
-        text = load_description(path)
+        text = load_description(path, xacro_args)
         return list(large_meshes(text, str(mesh_folder(path, text) or '')))
     except MissingError:
         return []
