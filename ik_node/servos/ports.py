@@ -52,11 +52,15 @@ def opener(given: str, profile: ArmProfile) -> Callable[[], Transport]:
 
 
 class EmulatedArm:
-    """The emulated servos of a profile in a process of their own; port is where they are. Close it."""
+    """The emulated servos of a profile in a process of their own; port is where they are. Close it.
 
-    def __init__(self, profile: str) -> None:
+    description: path of the URDF whose gravity loads them; None: nothing does. xacro_args: for it.
+    """
+
+    def __init__(self, profile: str, description: Path | None = None, xacro_args: str = '') -> None:
+        loaded = [] if description is None else [f'--description={description}', f'--xacro-args={xacro_args}']
         self._process = subprocess.Popen(
-            [sys.executable, '-m', 'ik_node.sim.bus', profile],
+            [sys.executable, '-m', 'ik_node.sim.bus', profile, *loaded],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,

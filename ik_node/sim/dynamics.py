@@ -9,16 +9,15 @@ import numpy as np
 
 from ik_node.checks import Array
 from ik_node.extras import load
+from ik_node.model.inertia import GRAVITY, link_inertias
 from ik_node.model.joint import Joint
 from ik_node.model.joint_set import JointSet
 from ik_node.model.robot import Robot
-from ik_node.sim.inertia import link_inertias
 
 TIMESTEP = 0.002  # [s]
 BANDWIDTH = 60.0  # [rad/s] of a servo, critically damped
 ARMATURE = {'prismatic': 0.05, 'revolute': 2e-3}  # [kg], [kg m^2]: inertia of motor and gears at the joint
 POSES = 64  # in which the inertia and the load of each joint are computed
-GRAVITY = 9.81  # [m/s^2], along -z of the root link
 
 
 class Dynamics:

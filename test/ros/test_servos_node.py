@@ -29,7 +29,8 @@ class Client:
 
     def __init__(self, *parameters: str, bus: EmulatedBus | None = None) -> None:
         port = 'emulated' if bus is None else bus.port
-        self.driver = Running('ik_servos', *with_parameters(f'port:={port}', *parameters))
+        weightless = [] if bus is None else ['compensate_sag:=false']
+        self.driver = Running('ik_servos', *with_parameters(f'port:={port}', *weightless, *parameters))
         self.context = rclpy.Context()
         self.context.init(domain_id=self.driver.domain)
         self.node = Node('beside', context=self.context)

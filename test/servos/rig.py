@@ -14,6 +14,7 @@ from virtual_time import VirtualBus, virtual_time
 
 from ik_node.servos.arm.arm import ServoArm
 from ik_node.servos.arm.cycle import ArmOptions
+from ik_node.servos.arm.sag import Torques
 from ik_node.servos.arm.snapshot import ArmSnapshot, ArmState
 from ik_node.servos.arm.survey import ArmError
 from ik_node.servos.bus.serial_transport import SerialTransport
@@ -28,7 +29,9 @@ PATIENT = 0.1  # [s] for an answer: on a busy computer the emulated bus has to w
 class Rig:
     """bus: the emulated one. arm: driven. seen: all snapshots, published: when each was [s]."""
 
-    def __init__(self, bus: EmulatedBus, profile: str, options: ArmOptions | None) -> None:
+    def __init__(
+        self, bus: EmulatedBus, profile: str, options: ArmOptions | None, torques: Torques | None = None
+    ) -> None:
         self.bus, self.profile = bus, read_profile(profile)
         self.clock: Any = getattr(bus, 'clock', time)
         patience = [PATIENT] if self.clock is time else []  # as ik_servos
@@ -40,6 +43,7 @@ class Rig:
             lambda recorded: calibrate(self.profile, recorded),
             options,
             self._see,
+            torques,
         )
 
     def _see(self, snapshot: ArmSnapshot) -> None:
@@ -110,9 +114,14 @@ def emulated(profile: str = 'so101', real: bool = False) -> Iterator[EmulatedBus
 
 
 @contextlib.contextmanager
-def started(bus: EmulatedBus, profile: str = 'so101', options: ArmOptions | None = None) -> Iterator[Rig]:
-    """Yield a rig that looks for the servos of a bus."""
-    rig = Rig(bus, profile, options)
+def started(
+    bus: EmulatedBus,
+    profile: str = 'so101',
+    options: ArmOptions | None = None,
+    torques: Torques | None = None,
+) -> Iterator[Rig]:
+    """Yield a rig that looks for the servos of a bus; torques: of gravity, against which it leads."""
+    rig = Rig(bus, profile, options, torques)
     rig.arm.start()
     try:
         yield rig

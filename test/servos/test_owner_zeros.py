@@ -133,7 +133,7 @@ def test_what_cannot_be_stored_leaves_what_was(path, monkeypatch):
         raise OSError('no space left')
 
     monkeypatch.setattr('os.fsync', full)
-    with pytest.raises(InputError, match=r'cannot store the zeros in .*no space left'):
+    with pytest.raises(InputError, match=r'cannot write .*no space left'):
         store_zeros(path, {'elbow_flex': OwnerZero(1.0, 0)})
     assert load_zeros(path) == {'elbow_flex': OwnerZero(2126.0, 3)}
     assert [file.name for file in path.parent.iterdir()] == [path.name]

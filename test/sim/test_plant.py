@@ -12,10 +12,10 @@ from shared_files import shared_path
 from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node.errors import InputError
+from ik_node.model.inertia import link_inertias
 from ik_node.model.urdf.description import load_description
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.sim.controllers import Controllers
-from ik_node.sim.inertia import link_inertias
 from ik_node.sim.plant import Plant
 from ik_node.sim.settings import PlantSettings
 

@@ -28,7 +28,7 @@ def arm(browser: Any, tmp_path: Any, monkeypatch: Any) -> Iterator[EmulatedBus]:
     domain = new_domain()
     with (
         EmulatedBus('so101') as bus,
-        started('ik_servos', domain, f'port:={bus.port}'),
+        started('ik_servos', domain, f'port:={bus.port}', 'compensate_sag:=false'),
         started('ik_viewer', domain, 'port:=0') as viewer,
     ):
         open_page(browser, viewer.url())

@@ -7,14 +7,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ik_node.errors import InputError, join_names, path_text
+from ik_node.model.inertia import Weight
 from ik_node.model.urdf.description import load_description, read_from
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.servos.settings import LEROBOT, MEMORY, ServoSettings
 from ik_node.servos.calibration.by_joint import read_by_joint
 from ik_node.servos.calibration.lerobot_file import find_file, folder_of_lerobot, read_file
 from ik_node.servos.calibration.owner_zeros import (
+    factors_path,
+    load_factors,
     load_zeros,
     owner_zeros,
+    store_factors,
     store_zeros,
     ticks_now,
     zeros_path,
@@ -22,12 +26,18 @@ from ik_node.servos.calibration.owner_zeros import (
 from ik_node.servos.calibration.profile import ArmProfile
 from ik_node.servos.calibration.recorded import Recorded
 from ik_node.servos.calibration.zeros import ArmCalibration, calibrate, check_names, read_zeros
-from ik_node.servos.ports import arm_at
+from ik_node.servos.ports import EMULATED, arm_at
 from ik_node.share import share_path
+
+CHANGED = 0.02  # of a factor, at which it is stored anew
 
 
 class Calibrating:
-    """Calibrates an arm from what its servos have stored; tell: called with decisions, warn: with doubts."""
+    """Calibrates an arm from what its servos have stored; tell: called with decisions, warn: with doubts.
+
+    description: its path, None without one. torques: of its gravity at positions, None if the sag is not to
+    be compensated. factors: what was learned of the sag, from the first calibration on.
+    """
 
     def __init__(
         self,
@@ -42,13 +52,20 @@ class Calibrating:
         check_names('zeros:', self._zeros, profile)
         given = settings.calibration
         self._written = None if given in (MEMORY, LEROBOT) else read_file(given, profile)
-        self._limits = _limits(settings.description or profile.robot, settings.xacro_args, profile)
+        self.description = _path_of(settings.description or profile.robot)
+        self._limits, weight = _described(self.description, settings.xacro_args, profile)
+        self.torques = weight if settings.compensate_sag else None
+        self.factors: dict[str, float] = {}
+        self._stored: dict[str, float] | None = None  # of the factors
         self._memory: Mapping[str, Recorded] = {}
         self._told: tuple[list[str], list[str]] = [], []
 
     def __call__(self, memory: Mapping[str, Recorded]) -> ArmCalibration:
         """Return the calibration for what the servos have stored. Raises InputError and PortError."""
         self._memory = memory
+        if self._stored is None:
+            self._stored = {} if self._settings.port == EMULATED else load_factors(self._factors_path())
+            self.factors.update(self._stored)
         zeros = {**ticks_now(self._profile, load_zeros(self._path()), memory), **self._zeros}
         found = calibrate(
             self._profile, memory, self._settings.zero_from, zeros, self._limits, self._file(memory)
@@ -65,6 +82,18 @@ class Calibrating:
     def _path(self) -> Path:
         """Return the file for the zeros of the arm at the port. Raises PortError."""
         return zeros_path(self._profile.name, arm_at(self._settings.port))
+
+    def _factors_path(self) -> Path:
+        return factors_path(self._profile.name, arm_at(self._settings.port))
+
+    def store_learned(self) -> None:
+        """Store what was learned of the sag of a real arm, if that has changed. Raises IkError."""
+        factors = dict(self.factors)
+        if self._stored is None or self._settings.port == EMULATED:
+            return
+        if any(abs(factor - self._stored.get(name, 1.0)) > CHANGED for name, factor in factors.items()):
+            self._stored = factors  # tried once, also if it fails
+            store_factors(self._factors_path(), factors)
 
     def _file(self, memory: Mapping[str, Recorded]) -> Mapping[str, Recorded] | None:
         """Return what a file of LeRobot has recorded, None if none is wanted."""
@@ -105,15 +134,29 @@ def read_pose(text: str, names: tuple[str, ...]) -> dict[str, float]:
     return found
 
 
-def _limits(given: str, arguments: str, profile: ArmProfile) -> dict[str, tuple[float, float]]:
-    """Return the limits of the joints that a description has, by name. Raises IkError if it has none."""
+def _path_of(given: str) -> Path | None:
+    """Return the file of a description, given as its path or as the name of a shipped robot."""
     if not given:
-        return {}
+        return None
     path = Path(given).expanduser()
     if given.isidentifier() and not path.is_file():
         path = share_path('urdf').joinpath(f'{given}.urdf.xacro')
+    return path
+
+
+def _described(
+    path: Path | None, arguments: str, profile: ArmProfile
+) -> tuple[dict[str, tuple[float, float]], Weight | None]:
+    """Return the limits of the joints that a description has, by name, and its weight.
+
+    Raises IkError if it has none of the joints.
+    """
+    if path is None:
+        return {}, None
     text = load_description(path, arguments)
     with read_from(path):
-        joints = read_urdf(text).joints
+        robot = read_urdf(text)
+    joints = robot.joints
     profile.check_described(joints)
-    return {name: (joints[name].lower, joints[name].upper) for name in profile.names if name in joints}
+    limits = {name: (joints[name].lower, joints[name].upper) for name in profile.names if name in joints}
+    return limits, Weight(robot, text)

@@ -71,9 +71,14 @@ class Diagnostics:
             'load': f'{joint.load:.3f}',
             'torque': 'on' if name in arm.powered else 'off',
         }
+        if name in arm.leads:
+            lead, trim = arm.leads[name]
+            values |= {'lead': f'{lead:.4f}', 'trim': f'{trim:.4f}'}
         warnings = list(joint.conditions)
         if name in arm.limited:
             limit, command = arm.limited[name]
             warnings.append(f'at its limit {limit:.3f}, commanded {command:.3f}')
+        if name in arm.doubts:
+            warnings.append(arm.doubts[name])
         level = Level.WARN if warnings else Level.OK
         return diagnostic(level, own, ', '.join(warnings) or 'ok', values)

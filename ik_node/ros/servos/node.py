@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ik_servos: joint_commands in, servos on a bus, joint_states out. It knows nothing of kinematics.
+"""ik_servos: joint_commands in, servos on a bus, joint_states out. It solves nothing: of a description it
+takes limits and weights.
 
 The thread of the arm publishes what it measures; callbacks leave commands and requests for it. What takes
 time is awaited, so that neither a lowering nor servos that do not answer keep a hold waiting.
@@ -19,7 +20,7 @@ from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
-from ik_node.errors import IkError, InputError, join_names
+from ik_node.errors import IkError, InputError, join_names, quoted
 from ik_node.ros.compat import MessageInfo
 from ik_node.ros.conversions import NS_PER_S, values_by_name
 from ik_node.ros.neighbours import Neighbours
@@ -59,9 +60,13 @@ class ServosNode(ClosableNode):
         self._settings = settings = declare(self, ServoSettings)
         profile = read_profile(settings.profile)
         log = self.get_logger()
-        self._emulated = EmulatedArm(settings.profile) if settings.port == EMULATED else None
+        self._calibrating = known = Calibrating(profile, settings, log.info, log.warning)
+        emulated = settings.port == EMULATED
+        self._emulated = (
+            EmulatedArm(settings.profile, known.description, settings.xacro_args) if emulated else None
+        )
         port = settings.port if self._emulated is None else self._emulated.port
-        self._calibrating = Calibrating(profile, settings, log.info, log.warning)
+        self._doubted: dict[str, str] = {}
         self._said, self._ending = (ArmState.CLOSED, ''), False
         self._wanted = settings.torque_at_start
         self._attempt: Future[None] | None = None  # to switch the torque on
@@ -78,6 +83,8 @@ class ServosNode(ClosableNode):
             self._calibrating,
             ArmOptions(settings.rate, settings.command_timeout, settings.torque_limit),
             self._publish,
+            known.torques,
+            known.factors,
         )
         self._met = Neighbours(
             self,
@@ -97,6 +104,7 @@ class ServosNode(ClosableNode):
         ):
             service.provide(self, serve, group=beside, by=self._urgent.node)
         self.create_timer(1.0, self._diagnose)
+        self.create_timer(60.0, lambda: self._beside.submit(self._store_learned))
         on_change(
             self, lambda: self._settings, lambda new: read_pose(new.known_pose, profile.names), self._apply
         )
@@ -122,6 +130,8 @@ class ServosNode(ClosableNode):
         except IkError as error:
             log.error(f'the arm was not released: {error}')
             return
+        finally:
+            self._store_learned()
         left = [name for name in self._arm.profile.names if name in self._arm.snapshot.powered]
         if left and not responds:
             log.warning('the servos do not respond, and may still hold the arm: switch their power off')
@@ -260,10 +270,20 @@ class ServosNode(ClosableNode):
         elif arm.state is ArmState.HOLDING and before[0] is not ArmState.FOLLOWING:
             log.info('the arm is held where it is')
 
+    def _store_learned(self) -> None:
+        try:
+            self._calibrating.store_learned()
+        except IkError as error:
+            self.get_logger().warning(f'what was learned of the sag is lost: {error}')
+
     def _diagnose(self) -> None:
         idle = self._attempt is None or self._attempt.done()
         if self._wanted and idle and self._arm.snapshot.state is ArmState.PASSIVE:
             self._attempt = self._beside.submit(self._switch_on)
+        doubts = self._arm.snapshot.doubts
+        for name in doubts.keys() - self._doubted.keys():
+            self.get_logger().warning(f'{quoted(name)}: {doubts[name]}')
+        self._doubted.update(doubts)
         array = DiagnosticArray(status=self._seen.statuses())
         array.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(array)

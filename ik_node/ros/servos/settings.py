@@ -71,6 +71,12 @@ class ServoSettings:
     torque_limit: float = parameter(
         1.0, 'share of the torque of the servos that may be used', low=0.05, high=1.0, read_only=True
     )
+    compensate_sag: bool = parameter(
+        True,
+        'send the servos ahead by what they yield to the weight of the arm, computed from the masses of the '
+        'description and learned at rest',
+        read_only=True,
+    )
     torque_at_start: bool = parameter(
         False, 'switch the torque on as soon as the servos are found; false: on ~/torque', read_only=True
     )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ik_node.servos.arm.goals import ACCELERATION, SAG
+from ik_node.servos.arm.sag import MOST_LEAD
 from ik_node.servos.arm.survey import (
     ArmError,
     ServoSurvey,
@@ -276,7 +277,7 @@ def _goal(transport: Transport, servo: ServoSurvey, present: int, on: bool) -> i
     """
     if on:
         goal = read_constant(transport, servo.joint, servo.model, 'goal_position')
-        if abs(goal - present) * RADIANS_PER_TICK <= SAG:
+        if abs(goal - present) * RADIANS_PER_TICK <= SAG + MOST_LEAD:
             return goal
     return present
 

@@ -10,13 +10,14 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NoAnswer
 
 from ik_node.errors import IkError, InputError, join_names
 from ik_node.servos.arm.commands import Commands
 from ik_node.servos.arm.cycle import HELD, ArmCycle, ArmOptions
+from ik_node.servos.arm.sag import Torques
 from ik_node.servos.arm.snapshot import POWERED, ArmSnapshot, ArmState, Counts
 from ik_node.servos.arm.survey import ArmError, ServoSurvey, memories, read, survey
 from ik_node.servos.bus.transport import PortError, Transport
@@ -44,9 +45,13 @@ class ServoArm:
         calibrate: Callable[[Mapping[str, Recorded]], ArmCalibration],
         options: ArmOptions | None = None,
         changed: Callable[[ArmSnapshot], None] = lambda _: None,
+        torques: Torques | None = None,
+        factors: MutableMapping[str, float] | None = None,
     ) -> None:
         """open_port: raises PortError if it cannot. calibrate: returns the calibration for what the servos
         have stored, raises InputError. changed: called with every snapshot, in the thread of the arm.
+        torques: of gravity at positions, by joint, to compensate the sag; None not to. factors: what was
+        and is learned of it, see Sag; calibrate may fill them.
         """
         self._open, self.profile, self._calibrate = open_port, profile, calibrate
         self._options, self._changed = options or ArmOptions(), changed
@@ -61,6 +66,7 @@ class ServoArm:
         self._state, self._reason = ArmState.CLOSED, ''  # without a cycle
         self._ticks: Mapping[str, int] = {}  # measured without a zero
         self._counts = Counts()
+        self._torques, self.factors = torques, {} if factors is None else factors
         self._powered: frozenset[str] = frozenset()  # what the last cycle knew outlasts it
         self._times: deque[float] = deque(maxlen=RATE_WINDOW)
 
@@ -196,7 +202,16 @@ class ServoArm:
         try:
             servos = survey(transport, self.profile)
             self.calibration = self._calibrated(transport, servos)
-            cycle = ArmCycle(transport, servos, self.calibration, self._options, self._commands, self._counts)
+            cycle = ArmCycle(
+                transport,
+                servos,
+                self.calibration,
+                self._options,
+                self._commands,
+                self._counts,
+                self._torques,
+                self.factors,
+            )
             cycle.take_over()
         except (ArmError, InputError) as error:
             self._pause(ArmState.SILENT, str(error))
@@ -279,5 +294,7 @@ class ServoArm:
             counts.retries,
             counts.limited,
             dict(counts.faults),
+            {} if cycle is None else cycle.goals.sag.leads,
+            {} if cycle is None else cycle.goals.sag.doubts,
         )
         self._changed(self._snapshot)

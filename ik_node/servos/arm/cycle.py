@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 
 from ik_node.servos.arm.activation import (
@@ -29,6 +29,7 @@ from ik_node.servos.arm.commands import Commands
 from ik_node.servos.arm.goals import Goals
 from ik_node.servos.arm.lowering import lower
 from ik_node.servos.arm.measuring import Measuring
+from ik_node.servos.arm.sag import Sag, Torques, compliances
 from ik_node.servos.arm.snapshot import POWERED, WITH_GOALS, ArmState, Counts, JointMeasurement
 from ik_node.servos.arm.soft_start import SoftStart
 from ik_node.servos.arm.survey import ArmError, ServoSurvey
@@ -70,12 +71,16 @@ class ArmCycle:
         options: ArmOptions,
         commands: Commands,
         counts: Counts,
+        torques: Torques | None = None,
+        factors: MutableMapping[str, float] | None = None,
     ) -> None:
+        """torques, factors: against sag, see Sag."""
         self._transport, self._servos, self._calibration = transport, servos, calibration
         self._options, self._commands, self._counts = options, commands, counts
         by_name = {joint.name: joint for joint in calibration.joints}
         self._measuring = Measuring(servos, by_name, counts)
-        self.goals = Goals(by_name)
+        sag = Sag(torques, compliances(servos), {} if factors is None else factors)
+        self.goals = Goals(by_name, sag)
         self.torque = Torque(transport, servos)
         self.measured: dict[str, JointMeasurement] = {}
         self.state, self._reason = ArmState.PASSIVE, ''
@@ -176,9 +181,9 @@ class ArmCycle:
             self._become(ArmState.FOLLOWING, '')
         limited = set(self.goals.limited)
         torque = self._soft_start.grow(self._transport, self._options.torque_limit, now)
-        self.goals.follow(commands, self.measured, dt, torque)
+        self.goals.follow(commands, self.measured, dt, torque, torque >= self._options.torque_limit)
         self._counts.limited += len(self.goals.limited.keys() - limited)
-        write_goals(self._transport, self._servos, self.goals.positions, self._calibration)
+        write_goals(self._transport, self._servos, self.goals.sent, self._calibration)
 
     # Requests
 
@@ -207,7 +212,7 @@ class ArmCycle:
         self._measuring.know({one.servo.joint.name: one.present for one in powered}, self._soft_start.since)
         self._measure()
         self._moved = self.time
-        self.goals.begin({one.servo.joint.name: one.goal for one in powered})
+        self.goals.begin({one.servo.joint.name: one.goal for one in powered}, before)
         self._hold()
 
     def switch_off(self, published: Callable[[], None], asked: int) -> None:
@@ -271,7 +276,7 @@ class ArmCycle:
         """Send the servos where their joints are: nobody commands them any more. Raises PortError."""
         if self.state in POWERED:
             self._hold()
-            write_goals(self._transport, self._servos, self.goals.positions, self._calibration)
+            write_goals(self._transport, self._servos, self.goals.sent, self._calibration)
         if self.state in WITH_GOALS or self.torque.on:
             unwatch(self._transport, self._servos)
 

@@ -2,15 +2,17 @@
 """Goals: where the servos go in each cycle. A goal that follows commands stays near its measured joint.
 
 So a servo whose driver is killed comes to rest close by, and a blocked joint is not pushed harder and harder.
+What a servo is sent is ahead of that by the lead against sag, so that its joint is where its goal is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ik_node.errors import join_names
+from ik_node.servos.arm.sag import Sag
 from ik_node.servos.arm.snapshot import JointMeasurement
 from ik_node.servos.calibration.zeros import JointCalibration
 
@@ -22,7 +24,7 @@ APPROACH = 1.0  # [rad/s] of a goal that is still far from its command, such as 
 NEAR = 0.05  # [rad] from the command: then it is followed as fast as the joint is
 STALLED, STALL_TIME = 0.6, 1.0  # share of the allowed torque, and time [s], of a joint that is blocked
 RELIEF = 0.02  # [rad] by which the goal of a blocked joint stays ahead
-SAG = 0.06  # [rad] from its goal at which a joint may hang under its load: its controller has no integral
+SAG = 0.06  # [rad] from its goal at which a joint may hang under a load that no lead carries
 YIELD_TIME = 0.2  # [s] for which a held joint is measured too far away until its goal follows
 BEYOND = 1e-3  # [rad] by which a command is beyond a limit
 HALF_TURN = 2048  # [ticks]
@@ -41,16 +43,21 @@ class _Goal:
 
 
 class Goals:
-    """The goals of an arm [rad or m], by joint."""
+    """The goals of an arm [rad or m], by joint. sag: by how much its servos are sent ahead of them."""
 
-    def __init__(self, calibration: Mapping[str, JointCalibration]) -> None:
-        self._calibration = calibration
+    def __init__(self, calibration: Mapping[str, JointCalibration], sag: Sag | None = None) -> None:
+        self._calibration, self.sag = calibration, sag or Sag(None, {}, {})
         self._goals: dict[str, _Goal] = {}
 
     @property
-    def positions(self) -> dict[str, float]:
-        """The goals by joint [rad or m]."""
-        return {name: goal.position for name, goal in self._goals.items()}
+    def sent(self) -> dict[str, float]:
+        """Where the servos are sent, by joint [rad or m]: no lead goes beyond a limit."""
+        found = {}
+        for name, goal in self._goals.items():
+            low, high = self._calibration[name].lower, self._calibration[name].upper
+            aim = goal.position + self.sag.ahead(name)
+            found[name] = min(max(aim, min(low, goal.position)), max(high, goal.position))
+        return found
 
     @property
     def obstacles(self) -> list[str]:
@@ -70,19 +77,22 @@ class Goals:
         """The joints whose commands are beyond a limit: that limit and the command [rad or m]."""
         return {name: goal.limit for name, goal in self._goals.items() if goal.limit is not None}
 
-    def begin(self, ticks: Mapping[str, int]) -> None:
-        """Have goals at these ticks, by joint."""
-        self._goals = {name: _Goal(self._calibration[name].position(tick)) for name, tick in ticks.items()}
+    def begin(self, ticks: Mapping[str, int], held: Collection[str] = ()) -> None:
+        """Have goals at these ticks, by joint; those of held joints are ahead of where they are to be."""
+        places = {name: self._calibration[name].position(tick) for name, tick in ticks.items()}
+        self.sag.begin(places, held)
+        self._goals = {name: _Goal(place - self.sag.ahead(name)) for name, place in places.items()}
 
     def forget(self) -> None:
         """Have no goals: the arm is not commanded."""
         self._goals.clear()
+        self.sag.begin({}, ())
 
     def hold(self, measured: Mapping[str, JointMeasurement]) -> None:
         """Hold these joints where they are, or where they can stop; others keep their goals.
 
-        A joint up to SAG from its goal keeps that: held where it hangs, it would sag again, and sink with
-        every hold.
+        A joint up to SAG from its goal keeps that: held where it hangs under a load that no lead carries, it
+        would sag again, and sink with every hold.
         """
         for name, joint in measured.items():
             profile = self._calibration[name].profile
@@ -99,10 +109,11 @@ class Goals:
         measured: Mapping[str, JointMeasurement],
         dt: float,
         torque: float,
+        grown: bool = True,
     ) -> None:
         """Move the goals towards commands for dt [s]; torque: share that the servos may use.
 
-        Joints that were not measured in this cycle keep their goals.
+        Joints that were not measured in this cycle keep their goals. grown: the torque grows no more.
         """
         for name, joint in measured.items():
             goal = self._goals.setdefault(name, _Goal(joint.position))
@@ -118,6 +129,13 @@ class Goals:
                 self._yield(name, goal, joint, dt)
             most = FASTER * self._calibration[name].profile.fastest * dt
             goal.position = min(max(goal.position, before - most), before + most)
+        self.sag.move({name: goal.position for name, goal in self._goals.items()}, dt)
+        free = [
+            name
+            for name, goal in self._goals.items()
+            if grown and goal.caught_up and goal.blocked is None and goal.limit is None
+        ]
+        self.sag.settle(commands, measured, self.sent, free, dt)
 
     def _approach(self, name: str, goal: _Goal, command: float, joint: JointMeasurement, dt: float) -> None:
         calibration = self._calibration[name]

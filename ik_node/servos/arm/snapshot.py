@@ -69,7 +69,8 @@ class ArmSnapshot:
     this cycle. ticks: of them, and of all joints while a zero is not known. limited: limit and command
     [rad or m] of joints that are commanded beyond a limit. powered: joints with torque, as far as is known.
     latched: it was told to hold, and takes no commands. rate [Hz]: of the cycles lately. retries, beyond,
-    faults: since the start, see Counts.
+    faults: since the start, see Counts. leads: lead and trim [rad] against sag by joint, see Sag. doubts:
+    what the owner should look at of them, by joint.
     """
 
     time: float
@@ -84,3 +85,5 @@ class ArmSnapshot:
     retries: int = 0
     beyond: int = 0
     faults: Mapping[str, int] = field(default_factory=dict)
+    leads: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    doubts: Mapping[str, str] = field(default_factory=dict)

@@ -27,6 +27,7 @@ class ServoSurvey:
     """One servo as it was found. memory: what calibration, or the factory, has stored.
 
     most_current [counts]: its limit, 0 if it does not measure it. volts [V]: least and most that it allows.
+    p_gain [counts]: of its controller.
     """
 
     joint: JointProfile
@@ -35,6 +36,7 @@ class ServoSurvey:
     time_profile: bool = False
     most_current: int = 0
     volts: tuple[float, float] = (0.0, math.inf)
+    p_gain: int = 0
 
 
 def named(joint: JointProfile) -> str:
@@ -152,7 +154,8 @@ def _surveyed(transport: Transport, joint: JointProfile) -> ServoSurvey:
         model[name].quantity(read_constant(transport, joint, model, name))
         for name in ('min_voltage', 'max_voltage')
     )
-    return ServoSurvey(joint, model, recorded_in(model, counts), time_profile, most, (low, high))
+    gain = read_constant(transport, joint, model, 'p_gain')
+    return ServoSurvey(joint, model, recorded_in(model, counts), time_profile, most, (low, high), gain)
 
 
 def wrong_supply(volts: float, allowed: tuple[float, float]) -> str:

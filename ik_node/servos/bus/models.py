@@ -152,20 +152,28 @@ _X_CONDITIONS = {
 }
 
 
-def _x(name: str, number: int, registers: Mapping[str, Register]) -> ServoModel:
-    return ServoModel(name, number, dynamixel, registers, 1, (126, 21), frozenset({3, 4, 5}), _X_CONDITIONS)
+def _x(name: str, number: int, registers: Mapping[str, Register], stall: float) -> ServoModel:
+    modes, stiffness = frozenset({3, 4, 5}), 1.0 / (128 * 885)  # e-Manual: PWM = P / 128 * error
+    return ServoModel(
+        name, number, dynamixel, registers, 1, (126, 21), modes, _X_CONDITIONS, stall, stiffness
+    )
 
+
+# Share of the torque by tick and count: with the P gain of 32 a fiftieth by tick.
+_STS_STIFFNESS = 0.02 / 32
 
 MODELS = (
-    ServoModel('sts3215', 777, feetech, _STS, -1, (56, 15), frozenset({0}), _STS_CONDITIONS),
-    _x('xl330-m077', 1190, _XL330),
-    _x('xl330-m288', 1200, _XL330),
-    _x('xl430-w250', 1060, _WITH_LOAD),
-    _x('2xl430-w250', 1090, _WITH_LOAD),
-    _x('xm430-w350', 1020, _XM),
-    _x('xm430-w210', 1030, _XM),
-    _x('xm540-w270', 1120, _XM),
-    _x('xm540-w150', 1130, _XM),
+    ServoModel(
+        'sts3215', 777, feetech, _STS, -1, (56, 15), frozenset({0}), _STS_CONDITIONS, 2.5, _STS_STIFFNESS
+    ),
+    _x('xl330-m077', 1190, _XL330, 0.215),
+    _x('xl330-m288', 1200, _XL330, 0.52),
+    _x('xl430-w250', 1060, _WITH_LOAD, 1.5),
+    _x('2xl430-w250', 1090, _WITH_LOAD, 1.5),
+    _x('xm430-w350', 1020, _XM, 4.1),
+    _x('xm430-w210', 1030, _XM, 3.0),
+    _x('xm540-w270', 1120, _XM, 10.6),
+    _x('xm540-w150', 1130, _XM, 7.3),
 )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from math import pi
 
 from ik_node.errors import InputError, join_names
 from ik_node.servos.bus.protocol import Codec
@@ -91,7 +92,8 @@ class ServoModel:
     homing_sign: present position = actual position + homing_sign * homing offset [ticks].
     measured: address and size of what is read in each cycle, with one sync read.
     position_modes: values of operating_mode in which goal_position counts.
-    conditions: what the bits of the register status mean.
+    conditions: what the bits of the register status mean. stall [Nm]: its largest torque. stiffness: share
+    of that by tick of position error and by count of the P gain.
     """
 
     name: str
@@ -102,6 +104,12 @@ class ServoModel:
     measured: tuple[int, int]
     position_modes: frozenset[int]
     conditions: Mapping[int, str]
+    stall: float
+    stiffness: float
+
+    def compliance(self, p_gain: int) -> float:
+        """Return by how much the servo yields to a torque [rad/Nm] with this P gain [counts]."""
+        return 2.0 * pi / 4096.0 / (self.stall * self.stiffness * max(p_gain, 1))
 
     def __getitem__(self, name: str) -> Register:
         """Return a register; raises InputError that names the model's registers."""

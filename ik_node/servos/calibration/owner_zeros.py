@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Zeros that the owner of an arm has set, in a file of the user."""
+"""Files of the user for one arm: zeros that its owner has set, and what its driver has learned of its sag."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from ik_node.servos.bus.models import TICKS_PER_TURN, model_named
 from ik_node.servos.calibration.profile import ArmProfile
 from ik_node.servos.calibration.recorded import Recorded
 
+LEARNED = '# Lead that the load of each joint takes, as a share of what the description says.\n'
 HEADER = '# Ticks at which the joints of this arm are at zero, and the homing offsets of the servos then.\n'
 
 
@@ -37,6 +38,11 @@ def zeros_path(profile: str, arm: str = '') -> Path:
     home = Path(os.environ.get('XDG_CONFIG_HOME') or '~/.config').expanduser()
     name = re.sub(r'[^\w.-]+', '_', f'{profile}-{arm}' if arm else profile)
     return home / 'ik_node' / 'servos' / f'{name}.yaml'
+
+
+def factors_path(profile: str, arm: str = '') -> Path:
+    """Return the file for what was learned of the sag of an arm, see zeros_path."""
+    return zeros_path(profile, arm).with_suffix('.sag.yaml')
 
 
 def owner_zeros(
@@ -122,12 +128,36 @@ def _zero(entry: Any) -> OwnerZero | None:
 def store_zeros(path: Path, zeros: Mapping[str, OwnerZero]) -> None:
     """Write the zeros by joint, whole or not at all; those of other joints stay. Raises InputError."""
     known = {name: asdict(zero) for name, zero in {**load_zeros(path), **zeros}.items()}
+    _store(path, HEADER + yaml.safe_dump(known, sort_keys=False))
+
+
+def load_factors(path: Path) -> dict[str, float]:
+    """Return what was learned of the sag by joint, see arm.sag; what cannot be read counts as not learned."""
+    try:
+        values = yaml.safe_load(path.read_text(encoding='utf-8'))
+    except (OSError, ValueError, yaml.YAMLError, RecursionError):
+        return {}
+    numbers = {name: yaml_number(entry) for name, entry in values.items()} if isinstance(values, dict) else {}
+    return {
+        name: number
+        for name, number in numbers.items()
+        if isinstance(name, str) and number is not None and math.isfinite(number)
+    }
+
+
+def store_factors(path: Path, factors: Mapping[str, float]) -> None:
+    """Write what was learned of the sag by joint, whole or not at all. Raises InputError."""
+    rounded = {name: round(factor, 3) for name, factor in factors.items()}
+    _store(path, LEARNED + yaml.safe_dump(rounded))
+
+
+def _store(path: Path, text: str) -> None:
     part = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile('w', dir=path.parent, delete=False, encoding='utf-8') as file:
             part = Path(file.name)
-            file.write(HEADER + yaml.safe_dump(known, sort_keys=False))
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
@@ -135,4 +165,4 @@ def store_zeros(path: Path, zeros: Mapping[str, OwnerZero]) -> None:
         if part is not None:
             with suppress(OSError):
                 part.unlink()
-        raise InputError(f'cannot store the zeros in {path_text(path)}: {error}') from None
+        raise InputError(f'cannot write {path_text(path)}: {error}') from None

@@ -7,13 +7,18 @@ import argparse
 import contextlib
 import signal
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ik_node.errors import IkError, InputError
+from ik_node.model.inertia import Weight
+from ik_node.model.urdf.description import load_description
+from ik_node.model.urdf.reader import read_urdf
+from ik_node.servos.bus.models import model_named
 from ik_node.servos.calibration.profile import ArmProfile, JointProfile, read_profile
 from ik_node.sim.bus.bus import Bus
-from ik_node.sim.bus.dynamixel_servo import DRIVE_MODE, POSITION, REVERSE, SECONDARY, DynamixelServo
+from ik_node.sim.bus.dynamixel_servo import DRIVE_MODE, P_GAIN, POSITION, REVERSE, SECONDARY, DynamixelServo
 from ik_node.sim.bus.dynamixel_servo import HIGH as DXL_HIGH
 from ik_node.sim.bus.dynamixel_servo import LOW as DXL_LOW
 from ik_node.sim.bus.motor import Motor
@@ -22,6 +27,7 @@ from ik_node.sim.bus.servo import Servo
 from ik_node.sim.bus.sts_servo import HIGH, LOW, MOST_TORQUE, OFFSET, OVERLOAD, PROTECTION_CURRENT, StsServo
 
 MIDDLE = 2048.0  # tick of zero of every emulated joint
+MOST_SHARE = 0.95  # of the torque that gravity takes
 
 
 def servos_of(profile: ArmProfile) -> list[Servo]:
@@ -74,6 +80,36 @@ def _servos(profile: ArmProfile, joint: JointProfile) -> list[Servo]:
     return found
 
 
+def weighing(
+    profile: ArmProfile, servos: Sequence[Servo], weight: Callable[[Mapping[str, float]], Mapping[str, float]]
+) -> Callable[[], None]:
+    """Return what sets the gravity of servos_of a profile; weight: torques [Nm] at positions, by joint.
+
+    A servo without torque lies on something: it does not fall.
+    """
+    by_id = {servo.ids[0]: servo for servo in servos}
+    joints = [(joint, model_named(joint.model), -1 if joint.reversed else 1) for joint in profile.joints]
+    for joint, model, _ in joints:
+        for id in (joint.id, *joint.shadows):
+            if isinstance(servo := by_id[id], DynamixelServo):
+                servo.motor.stiffness = model.stiffness * servo.get(P_GAIN, 2)
+
+    def weigh() -> None:
+        torques = weight(
+            {
+                joint.name: joint.sign * way * joint.unit * (by_id[joint.id].motor.actual - MIDDLE)
+                for joint, _, way in joints
+            }
+        )
+        for joint, model, way in joints:
+            most = model.stall * (1 + len(joint.shadows)) / joint.scale
+            share = joint.sign * way * torques.get(joint.name, 0.0) / most
+            for id in (joint.id, *joint.shadows):
+                by_id[id].motor.gravity = min(max(share, -MOST_SHARE), MOST_SHARE)
+
+    return weigh
+
+
 def _keep(servo: Servo, address: int, size: int, value: int) -> None:
     servo.put(address, size, value)
     servo.keep(address, size)
@@ -84,12 +120,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog='ik_node.sim.bus', description=__doc__)
     parser.add_argument('profile', help='profile in config/servos, or the path of one')
     parser.add_argument('--link', help='path of the port (default: in a new folder)')
+    parser.add_argument('--description', help='URDF or xacro by whose gravity the servos are loaded')
+    parser.add_argument('--xacro-args', default='', help='name:=value ... for a xacro')
     parser.add_argument('--seed', type=int, default=0, help='seed of the random faults')
     parser.add_argument('--calls', action='store_true', help='answer calls on stdin, and end when it closes')
     given = parser.parse_args()
     try:
         profile = read_profile(given.profile)
         servos = servos_of(profile)
+        bus = Bus(servos, profile.protocol, given.seed)
+        if given.description:
+            text = load_description(Path(given.description), given.xacro_args)
+            bus.weigh = weighing(profile, servos, Weight(read_urdf(text), text))
     except IkError as error:
         print(error, file=sys.stderr)
         return 1
@@ -97,7 +139,7 @@ def main() -> int:
         signal.signal(number, lambda *_: sys.exit(0))
     with contextlib.ExitStack() as stack, contextlib.suppress(KeyboardInterrupt):
         link = Path(given.link or Path(stack.enter_context(TemporaryDirectory(prefix='ik_bus_')), 'port'))
-        server = Server(Bus(servos, profile.protocol, given.seed), link, given.calls)
+        server = Server(bus, link, given.calls)
         stack.callback(server.do_plug, False)  # removes the link
         if not given.calls:
             print(link, flush=True)

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from operator import and_
@@ -28,6 +29,7 @@ from ik_node.sim.bus.servo import Servo
 from ik_node.sim.bus.sts_servo import StsServo
 
 LOGGED = 400_000  # entries of a log
+WEIGHED = 0.01  # [s] after which the gravity of the motors is set anew
 INSTRUCTION_ERROR = 2  # Dynamixel: an unknown instruction
 NAMES = {PING: 'ping', READ: 'read', WRITE: 'write', SYNC_READ: 'sync_read', SYNC_WRITE: 'sync_write'}
 # Bytes of parameters that an instruction has at least.
@@ -41,7 +43,8 @@ class Bus:
     goals: every goal that was written, as (time, id, ticks). answered: every position that was measured for
     an answer. posed: positions of answers that bore a wrong id, by that id. torques: every change of torque,
     as (time, id, on). baud: speed of the driver's line, to which
-    only servos of this speed listen; None: all do.
+    only servos of this speed listen; None: all do. weigh: called from time to time to set the gravity of the
+    motors.
     """
 
     def __init__(self, servos: Sequence[Servo], protocol: str, seed: int = 0) -> None:
@@ -54,9 +57,14 @@ class Bus:
         self.answered: deque[tuple[float, int, int]] = deque(maxlen=LOGGED)
         self.posed: deque[tuple[float, int, int]] = deque(maxlen=LOGGED)
         self.torques: deque[tuple[float, int, bool]] = deque(maxlen=LOGGED)
+        self.weigh: Callable[[], None] = lambda: None
+        self._weighed = -math.inf
 
     def advance(self, time: float) -> None:
         """Let time pass for all servos."""
+        if time - self._weighed > WEIGHED:
+            self._weighed = time
+            self.weigh()
         for servo in self.servos:
             had = servo.torque
             servo.advance(time)

@@ -16,7 +16,7 @@ from ik_node.sim.bus.servo import TURN, Servo
 ID, BAUD, DELAY, DRIVE_MODE, MODE, SECONDARY, OFFSET = 7, 8, 9, 10, 11, 12, 20
 MOST_VOLTAGE, LEAST_VOLTAGE, PWM_LIMIT, CURRENT_LIMIT = 32, 34, 36, 38
 VELOCITY_LIMIT, HIGH, LOW, SHUTDOWN, TORQUE = 44, 48, 52, 63, 64
-STATUS_LEVEL, HARDWARE_ERROR, WATCHDOG, GOAL_PWM, GOAL_CURRENT = 68, 70, 98, 100, 102
+STATUS_LEVEL, HARDWARE_ERROR, P_GAIN, WATCHDOG, GOAL_PWM, GOAL_CURRENT = 68, 70, 84, 98, 100, 102
 PROFILE_ACCELERATION, PROFILE_VELOCITY, GOAL = 108, 112, 116
 MOVING, CURRENT, VELOCITY, PRESENT, VOLTAGE, TEMPERATURE = 122, 126, 128, 132, 144, 146
 REVERSE, TIMED = 0x01, 0x04  # bits of the drive mode; timed: profiles are milliseconds
@@ -138,7 +138,7 @@ class DynamixelServo(Servo):
         self.registers[STATUS_LEVEL] = 2
         self.registers[TEMPERATURE] = 30
         self.put(80, 2, self._series.gains[0])
-        self.put(84, 2, self._series.gains[1])
+        self.put(P_GAIN, 2, self._series.gains[1])
         self.put(GOAL_PWM, 2, self.get(PWM_LIMIT, 2))
         self.put(GOAL_CURRENT, 2, self.get(CURRENT_LIMIT, 2))
         self._strained, self._silent, self._timed_speed = 0.0, 0.0, math.inf

@@ -29,6 +29,8 @@ class Motor:
     high: float = math.inf
     blocked: tuple[float, float] | None = None
     weight: float = 0.0
+    gravity: float = 0.0
+    stiffness: float = STIFFNESS
     play: float = 0.0
     fastest: float = 3400.0
     load: float = 0.0  # share of the largest torque that the controller uses, with its sign
@@ -57,7 +59,7 @@ class Motor:
         """
         if target is None:
             self._fall(dt)
-        elif abs(self.weight) > torque + FRICTION:
+        elif abs(self.weight + self.gravity) > torque + FRICTION:
             self._give_way(dt, target, torque)
         else:
             self._control(dt, target, speed, acceleration, torque)
@@ -76,7 +78,7 @@ class Motor:
 
     def _give_way(self, dt: float, target: float, torque: float) -> None:
         """Turn with full current, under a weight that is too heavy to hold."""
-        weight = self.weight
+        weight = self.weight + self.gravity
         for step in _steps(dt):
             self.load = -math.copysign(torque, weight)
             self.velocity = math.copysign(abs(weight) - torque, weight) * self.fastest
@@ -84,7 +86,8 @@ class Motor:
 
     def _control(self, dt: float, target: float, speed: float, acceleration: float, torque: float) -> None:
         """Turn to where the controller balances the weight."""
-        balance = target + self.weight / STIFFNESS
+        weight = self.weight + self.gravity
+        balance = target + weight / self.stiffness
         most = min(speed, self.fastest * torque if torque > FRICTION else 0.0)
         for step in _steps(dt):
             error = balance - (self.actual + self._gap)
@@ -97,7 +100,7 @@ class Motor:
             if not -change <= more <= change:
                 more = math.copysign(change, more)
             self.velocity += more
-            self.load = -self.weight
+            self.load = -weight
             self._turn(step, target, torque)
 
     def _turn(self, dt: float, target: float | None = None, torque: float = 0.0) -> None:
@@ -111,7 +114,7 @@ class Motor:
             self.velocity = 0.0
         self.actual = actual
         if target is not None and self.velocity == 0.0:
-            push = STIFFNESS * (target - self.measured)
+            push = self.stiffness * (target - self.measured)
             self.load = math.copysign(min(abs(push), torque), push)
         if actual < self.lowest:
             self.lowest = actual

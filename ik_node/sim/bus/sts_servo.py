@@ -8,10 +8,20 @@ import struct
 from functools import lru_cache
 from typing import NamedTuple
 
-from ik_node.sim.bus.motor import Motor
+from ik_node.sim.bus.motor import STIFFNESS, Motor
 from ik_node.sim.bus.servo import TURN, Servo
 
-ID, STATUS_LEVEL, LOW, HIGH, MOST_VOLTAGE, LEAST_VOLTAGE, MOST_TORQUE, PHASE = 5, 8, 9, 11, 14, 15, 16, 18
+ID, STATUS_LEVEL, LOW, HIGH, MOST_VOLTAGE, LEAST_VOLTAGE, MOST_TORQUE, PHASE, P_GAIN = (
+    5,
+    8,
+    9,
+    11,
+    14,
+    15,
+    16,
+    18,
+    21,
+)
 PROTECTION_CURRENT, OFFSET, MODE, PROTECTIVE, PROTECTION_TIME, OVERLOAD = 28, 31, 33, 34, 35, 36
 TORQUE, ACCELERATION, GOAL, SPEED, TORQUE_LIMIT, LOCK = 40, 41, 42, 46, 48, 55
 PRESENT, VELOCITY, LOAD, VOLTAGE, TEMPERATURE, STATUS, MOVING, CURRENT = 56, 58, 60, 62, 63, 65, 66, 69
@@ -30,7 +40,7 @@ FACTORY = {
     LEAST_VOLTAGE: (40, 1),
     MOST_TORQUE: (1000, 2),
     PHASE: (FASTEST_IF_ZERO | UNIT_STEPS, 1),
-    21: (32, 1),
+    P_GAIN: (32, 1),
     22: (32, 1),
     PROTECTION_CURRENT: (511, 2),
     30: (1, 1),
@@ -136,6 +146,7 @@ class StsServo(Servo):
 
     def drive(self, dt: float) -> None:
         motor, settings = self.motor, self._settings()
+        motor.stiffness = STIFFNESS * self.registers[P_GAIN] / FACTORY[P_GAIN][0]
         target, torque = None, settings.torque
         if settings.goal is not None and self.powered:
             # never across 4095 and 0
