@@ -194,7 +194,7 @@ class Neighbours:
     def others(self) -> list[Card]:
         """The cards of the other programs that run."""
         now = time.monotonic()
-        return [one.card for one in self._heard.values() if now - one.at < GONE]
+        return [one.card for one in list(self._heard.values()) if now - one.at < GONE]
 
     def rivals(self) -> list[tuple[Card, str]]:
         """Return the programs with the same job, and what they do; the one that began first comes first."""
@@ -234,8 +234,14 @@ class Neighbours:
     @property
     def refusal(self) -> str:
         """Why the driver that measures the joints of this node takes no commands, '' if it does."""
+        return self.driver.refuses if self.driver else ''
+
+    @property
+    def driver(self) -> Card | None:
+        """The driver that measures the joints of this node; of several, one that refuses commands."""
         reads = set(self.own.reads)
-        return next((one.refuses for one in self.others if one.refuses and reads & set(one.measures)), '')
+        drivers = [one for one in self.others if one.since and reads & set(one.measures)]
+        return max(drivers, key=lambda one: bool(one.refuses), default=None)
 
     def announce(self, real: bool = False) -> list[str]:
         """Return what must be said about programs that came since the last call: each once.

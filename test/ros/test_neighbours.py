@@ -4,6 +4,7 @@
 import json
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 
 import pytest
 import rclpy
@@ -12,8 +13,10 @@ from node_harness import TIMEOUT
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
-from small_arm import PARAMETERS, arm_urdf
+from services import answer_of
+from small_arm import ARM_JOINTS, PARAMETERS, arm_urdf
 from spinning import Spinning
+from std_srvs.srv import Trigger
 from waiting import wait_for
 
 from ik_node.control.state.states import State
@@ -116,10 +119,10 @@ def test_each_newcomer_is_named_once(meeting):
 
 
 @contextmanager
-def node_in(context):
+def node_in(context, *remappings):
     given = [Parameter(name, value=value) for name, value in PARAMETERS.items()]
     description = Parameter('robot_description', value=arm_urdf())
-    node = IkNode(context=context, parameter_overrides=[*given, description])
+    node = IkNode(context=context, parameter_overrides=[*given, description], cli_args=[*remappings])
     spinning = Spinning(node)
     try:
         yield node, node._tools[0].own
@@ -156,3 +159,36 @@ def test_a_node_of_another_package_that_commands_the_arm_is_named(meeting):
     assert ['/stranger' in one for one in said] == [True]
     assert met.announce(real=True) == []
     stranger.destroy_node()
+
+
+def test_one_resume_ends_a_stop_and_a_hold_of_the_driver():
+    context = rclpy.Context()
+    context.init(domain_id=new_domain())
+    driver = Node('driver', context=context)
+    states = driver.create_publisher(JointState, 'joint_states', 10)
+    message = JointState(name=list(ARM_JOINTS), position=[0.0] * len(ARM_JOINTS))
+    driver.create_timer(0.02, lambda: states.publish(message))
+    met = Neighbours(driver, 'ik_servos', since=1.0, measures=['joint_states'], refuses='it is held')
+
+    def clear(_, response):
+        met.tell(refuses='')
+        response.success = True
+        return response
+
+    driver.create_service(Trigger, '~/clear', clear)
+    asking = driver.create_client(Trigger, '/ik_node/resume')
+    spinning = Spinning(driver)
+    real = ('-r', 'joint_states:=joint_commands', '-r', 'measured_joint_states:=joint_states')
+    try:
+        with node_in(context, '--ros-args', *real) as (node, arm):
+            wait_for(lambda: arm.state is State.HOLDING, 'measurements', TIMEOUT)
+            wait_for(lambda: arm.condition()[1] == 'it is held', 'the refusal', TIMEOUT)
+            assert not node._tools[0].home()[0]
+            arm.stop()
+            answer = answer_of(asking, Trigger.Request(), partial(wait_for, timeout=TIMEOUT), 'resume')
+            assert answer.success, answer.message
+            wait_for(lambda: arm.ready, 'the arm', TIMEOUT)
+    finally:
+        spinning.end()
+        driver.destroy_node()
+        context.try_shutdown()

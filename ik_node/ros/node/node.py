@@ -14,10 +14,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from rclpy.client import Client
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.task import Future
 from sensor_msgs.msg import JointState
+from std_srvs.srv import Trigger
 
 from ik_node.control.controller.inbox import Inbox
 from ik_node.control.controller.statistics import Statistics
@@ -55,6 +57,8 @@ from ik_node.ros.tools.services_of_all import offer_for_all
 from ik_node.ros.tools.tool_interface import NodeContext, ToolInterface
 
 FINDING = 'looking for other programs that command this arm'
+CLEARING = 5.0  # [s] within which the driver must take commands again
+LOOK = 0.02  # [s] from one look at that to the next
 MOST_JOINTS = 100  # that other programs are told
 BRAKING = 4.0  # [s] within which an arm that is deactivated comes to rest; ros2 launch waits 5 s
 
@@ -75,6 +79,7 @@ class IkNode(ManagedNode):
 
         general = self._settings.general
         self._output_names = output_names(general.output)
+        self._clearing: Client | None = None  # of the driver
         self._commanded: list[str] = []  # topics and actions with commands
         self._picture: JointStates | None = None
         self._ignored = ''  # why the last message with measured joints is
@@ -93,6 +98,7 @@ class IkNode(ManagedNode):
             self._statistics,
             self._robot,
             self._loop.send_now,
+            self._clear_driver,
         )
         self._tools = [
             ToolInterface(shared, tool, partial(self._settings_of, tool), self._outputs)
@@ -114,7 +120,7 @@ class IkNode(ManagedNode):
         self._descriptions = Descriptions(self, self._inbox.put_description)
         measured.subscription(self, self._on_measured)
         if self._settings.own:
-            offer_for_all(self, self._urgent.node, self._tools)
+            offer_for_all(shared, self._tools)
         self._neighbours = self._meet_neighbours(measured.name)
         self.create_timer(1.0, self._diagnose, clock=self._steady)
         on_change(self, lambda: self._settings, self._check, self._apply)
@@ -184,9 +190,31 @@ class IkNode(ManagedNode):
         for tool in self._tools:
             tool.own.bar(ahead)
             tool.own.refuse(met.refusal)
+        if self._clearing is None and (driver := met.driver):
+            self._clearing = self._urgent.node.create_client(Trigger, f'{driver.node}/clear')
         for sentence in met.announce(self._watch.real):
             for tool in self._leaders:
                 tool.own.tell(Level.WARN, sentence, logged=tool is self._leaders[0])
+
+    async def _clear_driver(self) -> None:
+        """End a hold or a fault of the driver; return once it takes commands, refuses or does not respond."""
+        client, met, node = self._clearing, self._neighbours, self._urgent.node
+        if client is None or not met.refusal or not client.service_is_ready():
+            return
+        answer, done = client.call_async(Trigger.Request()), Future(executor=node.executor)
+        done.add_done_callback(lambda _: None)  # this wakes the executor
+        end = time.monotonic() + CLEARING
+
+        def look() -> None:
+            refused = answer.done() and not answer.result().success
+            if not done.done() and (refused or not met.refusal or time.monotonic() > end):
+                done.set_result(None)
+
+        timer = node.create_timer(LOOK, look, clock=self._steady)
+        await done
+        node.destroy_timer(timer)
+        for tool in self._tools:
+            tool.own.refuse(met.refusal)
 
     def _settings_of(self, tool: str) -> ArmSettings:
         return self._settings.arms[tool]

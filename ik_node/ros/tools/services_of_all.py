@@ -5,35 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rclpy.node import Node
-
 from ik_node.control.state.states import READY
-from ik_node.ros.interfaces import HOME, RESUME, STOP, Service
-from ik_node.ros.tools.tool_interface import ServiceResult, ToolInterface, answered
+from ik_node.ros.interfaces import HOME, STOP
+from ik_node.ros.tools.tool_interface import NodeContext, ServiceResult, ToolInterface, answered, offer_resume
 
 
-def offer_for_all(node: Node, urgent: Node, tools: Sequence[ToolInterface]) -> None:
-    """Provide ~/home, ~/stop and ~/resume for all tools; responses contain the result of each.
+def offer_for_all(shared: NodeContext, tools: Sequence[ToolInterface]) -> None:
+    """Provide ~/home, ~/stop and ~/resume for all tools; responses contain the result of each."""
 
-    urgent: as in NodeContext.
-    """
+    def of_all(act: Callable[[ToolInterface], ServiceResult], leaders_only: bool) -> ServiceResult:
+        answers = {tool.tool: act(tool) for tool in tools if tool.leads or not leaders_only}
+        said = '; '.join(f'{tool}: {message}' for tool, (_, message) in answers.items())
+        return all(success for success, _ in answers.values()), said
 
-    def offer(
-        service: Service,
-        act: Callable[[ToolInterface], ServiceResult],
-        leaders_only: bool,
-        by: Node | None = urgent,
-    ) -> None:
-        def of_all() -> ServiceResult:
-            answers = {tool.tool: act(tool) for tool in tools if tool.leads or not leaders_only}
-            said = '; '.join(f'{tool}: {message}' for tool, (_, message) in answers.items())
-            return all(success for success, _ in answers.values()), said
-
-        service.provide(node, answered(of_all), by=by)
-
-    offer(HOME, ToolInterface.home, leaders_only=False, by=None)
-    offer(STOP, ToolInterface.stop, leaders_only=True)
-    offer(RESUME, resumed, leaders_only=True)
+    HOME.provide(shared.node, answered(lambda: of_all(ToolInterface.home, leaders_only=False)))
+    stop = answered(lambda: of_all(ToolInterface.stop, leaders_only=True))
+    STOP.provide(shared.node, stop, by=shared.urgent)
+    offer_resume(shared, lambda: of_all(resumed, leaders_only=True))
 
 
 def resumed(tool: ToolInterface) -> ServiceResult:

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
 from std_srvs.srv import SetBool
 
@@ -44,7 +45,8 @@ class NodeContext:
     """State shared by the tools of a node.
 
     urgent: a node whose executor serves what must not wait behind messages. inbox: of goals.
-    queries: inbox of queries. send_now: called when an arm begins to move.
+    queries: inbox of queries. send_now: called when an arm begins to move. clear_driver: ends a hold or a
+    fault of the driver.
     """
 
     node: Any
@@ -56,6 +58,7 @@ class NodeContext:
     statistics: Statistics
     robot: SharedRobot
     send_now: Callable[[], None]
+    clear_driver: Callable[[], Awaitable[None]]
 
 
 class ToolInterface:
@@ -98,7 +101,7 @@ class ToolInterface:
         self._teleop = TeleopInterface(node, prefix, self.own, frames, shared.time, settings)
         interfaces.HOME.provide(node, answered(self.home), prefix)
         interfaces.STOP.provide(node, answered(self.stop), prefix, by=urgent)
-        interfaces.RESUME.provide(node, answered(self.resume), prefix, by=urgent)
+        offer_resume(shared, self.resume, prefix)
         interfaces.HAND_GUIDE.provide(node, self._hand_guide, prefix, by=urgent)
 
     def close(self) -> None:
@@ -249,6 +252,19 @@ class ToolInterface:
         if snapshot is None:
             return {'state': self.leader.own.state.value}
         return arm_values(snapshot, self.last_report, condition)
+
+
+def offer_resume(shared: NodeContext, act: Callable[[], ServiceResult], prefix: str = '') -> None:
+    """Provide ~/resume: act, after the driver takes commands again."""
+
+    async def callback(_: Any, response: Any) -> Any:
+        await shared.clear_driver()
+        response.success, response.message = act()
+        return response
+
+    # a group of its own: a stop does not wait for the driver
+    group = MutuallyExclusiveCallbackGroup()
+    interfaces.RESUME.provide(shared.node, callback, prefix, group, shared.urgent)
 
 
 def answered(act: Callable[[], ServiceResult]) -> Callable[[Any, Any], Any]:

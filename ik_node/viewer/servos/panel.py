@@ -24,7 +24,7 @@ HINTS = {
     ON: 'Holds every joint where it is.',
     OFF: 'Needs a second click: without torque the arm sinks.',
     RELEASE: 'The torque is off within 3 s.',
-    HOLD: 'Holds the arm and rejects commands until Clear.',
+    HOLD: 'Holds the arm and rejects commands until Clear or Resume.',
     CLEAR: 'Ends a hold or a fault. Support the arm: an overloaded servo has no torque for a moment.',
     ZERO: 'Sets the zeros so that the present pose is the known pose; the torque must be off.',
 }

@@ -18,6 +18,7 @@ from std_srvs.srv import SetBool, Trigger
 from ik_node.ros.conversions import report_values
 from ik_node.ros.qos import STREAM
 from ik_node.ros.remote_parameters import RemoteParameters
+from ik_node.viewer.panel.buttons import RESUME
 from ik_node.viewer.room import Moment, Room
 from ik_node.viewer.servos.panel import CLEAR, HOLD, OFF, ON, RELEASE, ZERO, ServosPanel
 
@@ -38,6 +39,7 @@ class Servos(Room):
             CLEAR: node.create_client(Trigger, f'{NAME}/clear'),
             ZERO: node.create_client(Trigger, f'{NAME}/set_zero'),
         }
+        self._resume = node.create_client(Trigger, 'ik_node/resume')
         self._parameters = RemoteParameters(node, NAME, ('known_pose',), self._posed)
         self._driver = node.resolve_service_name(f'{NAME}/hold').rpartition('/')[0]
         self._status: DiagnosticStatus | None = None
@@ -117,4 +119,7 @@ class Servos(Room):
         if self._pending is None or self._pending[2] is not future:
             return
         answer, button = future.result(), self._pending[0]
+        if button == CLEAR and answer.success and self._resume.service_is_ready():
+            self._call(RESUME, self._resume, Trigger.Request())
+            return
         self._pending, self._said = None, (f'{button}: {answer.message}', not answer.success)
