@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
+import stat
 from collections.abc import Iterable
 from itertools import islice
 
@@ -14,6 +16,10 @@ SHOWN_CHARACTERS = 80  # characters that a message quotes at most
 SHOWN_PATH = 500  # characters of a path that a message quotes
 ALIKE = 0.75  # similarity from which a message suggests a name (1: equal)
 COMPARED = 1000  # names compared for that, each of at most SHOWN_CHARACTERS: it takes quadratic time
+
+
+# The cause where a node is found and never answers: Fast DDS finds it by network, and passes data by memory.
+OTHER_USER = 'Does it run as another user, such as root, or in a container? Start both as the same user'
 
 
 class IkError(Exception):
@@ -58,6 +64,18 @@ class TreeError(UrdfError):
 
 class ChainError(UrdfError):
     """Base and tip link have no arm between them, or a joint there is not supported."""
+
+
+def only_files(path: str, flags: int) -> int:
+    """Open a regular file, as the opener of open(): a pipe would block, a device may never end."""
+    handle = os.open(path, flags | os.O_NONBLOCK)
+    kind = os.fstat(handle).st_mode
+    if stat.S_ISREG(kind):
+        return handle
+    os.close(handle)
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    raise OSError(errno.EINVAL, 'it is a pipe or device, not a file', path)
 
 
 def safe_repr(value: object) -> str:

@@ -14,6 +14,7 @@ from mcap.reader import NonSeekingReader
 from rclpy.serialization import deserialize_message
 
 from ik_node.checks import Array
+from ik_node.errors import only_files
 from ik_node.recording.definitions import RecordingError, message_class
 from ik_node.recording.recorder import KINDS
 
@@ -39,7 +40,7 @@ def recorded(path: Path, kinds: tuple[str, ...] = KINDS) -> Iterator[Recorded]:
     Raises RecordingError if it cannot be opened, is not an MCAP file, or has a message that cannot be read.
     """
     try:
-        stream = path.open('rb')
+        stream = open(path, 'rb', opener=only_files)  # noqa: SIM115 - it is closed below
     except OSError as error:
         raise RecordingError(f'cannot open {path}: {error.strerror or error}') from None
     with stream:

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from ik_node.checks import unit_floats, vector3, yaml_number
-from ik_node.errors import InputError, join_names, path_text, quoted
+from ik_node.errors import InputError, join_names, only_files, path_text, quoted
 
 VERSION = 1
 MOTIONS = JOINT, LINE = 'joint', 'line'
@@ -139,7 +139,7 @@ class Program:
     def load(cls, path: str | os.PathLike[str]) -> Program:
         """Read a file. Raises InputError with the line for anything that is not a program."""
         try:
-            with Path(path).open('rb') as stream:
+            with open(path, 'rb', opener=only_files) as stream:
                 content = stream.read(LARGEST_FILE + 1)
             text = content.decode()
         except (OSError, UnicodeDecodeError) as error:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ik_node.checks import Array, count_in
-from ik_node.errors import InputError, quoted
+from ik_node.errors import OTHER_USER, InputError, quoted
 from ik_node.teach.check import Checked
 
 PATIENCE = 20.0  # [s] for the answer of ik_node to a goal
@@ -110,7 +110,8 @@ class Runner:
             return None
         if self._stamp:
             if not self._answered and now > self._sent + PATIENCE:
-                self.end(f'{quoted(self.point)}: ik_node has not responded within {PATIENCE:g} s', stops=True)
+                silent = f'ik_node has not responded within {PATIENCE:g} s. {OTHER_USER}'
+                self.end(f'{quoted(self.point)}: {silent}', stops=True)
             return None
         if self._stage is _Stage.WAIT:
             if now < self._until and self.state is State.RUNNING:  # a pause ends a wait, too

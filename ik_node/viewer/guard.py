@@ -17,18 +17,20 @@ import socket
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from websockets.asyncio import server as websocket_server
 from websockets.asyncio.server import ServerConnection
 from websockets.http11 import Request, Response
 
-from ik_node.errors import IkError
+from ik_node.errors import IkError, quoted
 from ik_node.viewer.input_freshness import DatedConnection, dated
 
 PORTS = {'http': 80, 'https': 443}  # of an origin that names none
 TOKEN_BYTES = 16
 LOCALHOST = 'localhost'
+ORIGIN = '/origin'  # a page asks here, with its origin as the query, why its websockets are rejected
+MOST_TOLD = 10  # rejected origins that are logged
 
 
 def is_loopback(host: str) -> bool:
@@ -54,11 +56,13 @@ class GuardError(IkError):
 class Guard:
     """Accepts or rejects every request to the server: pages and websocket handshakes.
 
-    host: the address that the server listens on. token: of its own, required at the start of the path.
+    host: the address that the server listens on. token: of its own, required at the start of the path. tell:
+    is called with a sentence once for each rejected origin, on the thread of the server.
     """
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, tell: Callable[[str], object] = lambda _: None) -> None:
         self.token = secrets.token_urlsafe(TOKEN_BYTES)
+        self._tell, self._told = tell, set[str]()
         self._loopback = is_loopback(host)
 
     def admitted(self, request: Request) -> Request | str:
@@ -67,9 +71,31 @@ class Guard:
         given, _, rest = path.partition('/')
         if not secrets.compare_digest(given.encode(errors='replace'), self.token.encode()):
             return 'the token is missing or wrong: open the URL that ik_viewer printed'
-        if not self._is_own(request.headers.get_all('Origin'), request.headers.get_all('Host')):
-            return 'pages of other origins may not use ik_viewer'
+        if why := self._refusal(request.headers.get_all('Origin'), request.headers.get_all('Host')):
+            return why
         return dataclasses.replace(request, path=f'/{rest}{mark}{query}')
+
+    def why_rejected(self, request: Request) -> str:
+        """Return why the page that asks at ORIGIN gets no websocket, '' if it gets one."""
+        origin = unquote(request.path.partition('?')[2])
+        return self._refusal([origin], request.headers.get_all('Host'))
+
+    def _refusal(self, origins: list[str], hosts: list[str]) -> str:
+        """Return why a page may not use the server, '' if it may; a sentence for each origin is told once."""
+        if self._is_own(origins, hosts):
+            return ''
+        names = ', '.join(map(quoted, origins))
+        allowed = 'localhost' if self._loopback else f'its own host ({", ".join(map(quoted, hosts))})'
+        why = (
+            f'pages of other origins may not use ik_viewer: this one is at {names}, allowed is {allowed}. '
+            'A proxy is not supported: open an SSH tunnel (ssh -L 8080:127.0.0.1:8080 ROBOT, with the port '
+            'of ik_viewer) and the URL that ik_viewer printed'
+        )
+        if names not in self._told and len(self._told) < MOST_TOLD:
+            self._told.add(names)
+            sent = ', '.join(map(quoted, hosts)) or 'none'
+            self._tell(f'{why}. The host of the request was {sent}')
+        return why
 
     def _is_own(self, origins: list[str], hosts: list[str]) -> bool:
         """Whether the page that makes a request came from this server; only browsers send an origin.
@@ -116,6 +142,8 @@ def guarded(
             admitted = guard.admitted(request)
             if isinstance(admitted, str):
                 return connection.respond(HTTPStatus.FORBIDDEN, f'{admitted}\n')
+            if admitted.path.partition('?')[0] == ORIGIN and 'Upgrade' not in admitted.headers:
+                return connection.respond(HTTPStatus.OK, guard.why_rejected(admitted))
             response = answer(admitted)
             if response is None and process_request is not None:
                 bare = dataclasses.replace(admitted, path=admitted.path.partition('?')[0])

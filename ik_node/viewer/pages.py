@@ -31,7 +31,7 @@ class Pages:
         link: Callable[[], str],
     ) -> None:
         """stop, opened, link: as for answering. Raises ServerError."""
-        guard = Guard(host)
+        guard = Guard(host, node.get_logger().warning)
         self._node, self._stop, self._closed = node, stop, False
         self._bell = node.create_guard_condition(changed)
         self.server = start_server(host, port, guard, answering(self._stop_pressed, opened, link))

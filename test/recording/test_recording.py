@@ -293,6 +293,8 @@ def test_a_selection_as_csv(tmp_path: Path) -> None:
     pose.pose.position.y = 0.125
     time = 10**18 + 205 * 10**6
     file.add('/goal_pose', 'geometry_msgs/msg/PoseStamped', serialize_message(pose), time, time)
+    live = DiagnosticStatus(message='=HYPERLINK("http://x.example")')
+    file.add('/status', 'diagnostic_msgs/msg/DiagnosticStatus', serialize_message(live), time, time)
     file.close()
     rows = list(csv.DictReader(io.StringIO(csv_text(file.path, '/joint_states', 0.1, 0.3))))
     times = [float(row[TIME]) for row in rows]
@@ -305,9 +307,10 @@ def test_a_selection_as_csv(tmp_path: Path) -> None:
     assert float(goal['goal_pose/y']) == 0.125
     assert float(goal['goal_pose/qw']) == 1.0
     assert goal['joint_states/one'] == ''
+    assert [row['status/message'] for row in rows if row['status/message']] == ["'" + live.message]
     every = list(csv.DictReader(io.StringIO(csv_text(file.path, '/joint_states'))))
     assert float(every[0][TIME]) == pytest.approx(-0.06)
-    assert len(every) == 52
+    assert len(every) == 53
 
 
 def test_every_type_has_values_in_the_table(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,10 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / 'picture.yaml').write_bytes(b'\xff\x00')
     with pytest.raises(InputError, match=r'picture\.yaml cannot be read'):
         Program.load(tmp_path / 'picture.yaml')
+    os.mkfifo(tmp_path / 'pipe.yaml')
+    for name in (tmp_path / 'pipe.yaml', '/dev/zero'):
+        with pytest.raises(InputError, match=r'cannot be read: .*pipe or device'):
+            Program.load(name)
     (tmp_path / 'large.yaml').write_text('#' * 2_000_000)
     with pytest.raises(InputError, match='at most 1000000 bytes'):
         Program.load(tmp_path / 'large.yaml')

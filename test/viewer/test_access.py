@@ -57,6 +57,27 @@ def either(
     return local if request.param == '127.0.0.1' else public
 
 
+def test_a_page_behind_a_proxy_is_told_why_and_the_log_once() -> None:
+    told: list[str] = []
+    guard = Guard('127.0.0.1', told.append)
+    server = start_server('127.0.0.1', 0, guard)
+    try:
+        port = server.get_port()
+        for _ in range(2):
+            status, why = page(port, f'/{guard.token}/origin?http%3A%2F%2Frobot.example')
+            assert status == 200
+            assert 'http://robot.example' in why
+            assert 'ssh -L' in why
+        assert [said.startswith(why) for said in told] == [True]
+        assert page(port, f'/{guard.token}/origin?http%3A%2F%2Flocalhost%3A{port}') == (200, '')
+        assert page(port, '/origin?http%3A%2F%2Frobot.example')[0] == REJECTED
+        for k in range(20):
+            page(port, f'/{guard.token}/origin?http://x{k}.example')
+        assert len(told) == 10
+    finally:
+        stop_server(server)
+
+
 def test_the_stop_button_needs_the_token_too() -> None:
     stops: list[int] = []
     links: list[str] = []

@@ -22,7 +22,7 @@ from std_srvs.srv import Trigger
 from ik_node.checks import Array, count_in, yaml_number
 from ik_node.cli.arguments import PlainParser, add_goal, unit_direction
 from ik_node.console import run, say, without_ros
-from ik_node.errors import InputError
+from ik_node.errors import OTHER_USER, InputError
 from ik_node.ros.conversions import array_point, matrix_pose, report_values, stamp_text
 from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.programs.spinning import Spinner
@@ -34,6 +34,7 @@ PATIENCE = 10.0  # [s] for ik_node to appear, and to answer
 HEARD = QoSProfile(depth=100)
 ENDS = ('arrived', 'held', 'stopped')
 ARM = 'ik_node'
+SILENT = f'{ARM} is there, but has not responded within {PATIENCE:g} s. {OTHER_USER}'
 
 
 class Goto:
@@ -90,7 +91,7 @@ class Goto:
         publisher.publish(message)
         self._wait(
             lambda: self._unread or self._latest > float(self._stamp),
-            f'{ARM} has not responded within {PATIENCE:g} s',
+            SILENT,
         )
         if not self._unread:  # not all goals of a stream are reported
             say('another goal has replaced this one')
@@ -140,7 +141,7 @@ class Goto:
     def _called(self, client: Client, request: Any) -> Any:
         self._wait(client.service_is_ready, f'{ARM} is not running: there is no service {client.srv_name}')
         future = client.call_async(request)
-        self._wait(future.done, f'{ARM} has not responded within {PATIENCE:g} s')
+        self._wait(future.done, SILENT)
         return future.result()
 
     def _wait(self, condition: Callable[[], Any], otherwise: str) -> None:

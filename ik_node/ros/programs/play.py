@@ -14,7 +14,7 @@ from std_msgs.msg import String
 
 from ik_node.cli.arguments import PlainParser
 from ik_node.console import run, say, without_ros
-from ik_node.errors import InputError, quoted
+from ik_node.errors import OTHER_USER, InputError, quoted
 from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.programs.player import Player
 from ik_node.ros.programs.spinning import Spinner
@@ -77,7 +77,8 @@ class Play:
             return
         runner.end('interrupted')
         future = self._player.stop()
-        self._wait(lambda: future is None or future.done(), 'ik_node has not responded to the stop')
+        silent = f'ik_node has not responded to the stop. {OTHER_USER}'
+        self._wait(lambda: future is None or future.done(), silent)
         say('ik_node is not running' if future is None else future.result().message)
         self._wait(lambda: not self._player.busy, 'the speed could not be restored')
 
