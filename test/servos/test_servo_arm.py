@@ -39,7 +39,7 @@ def test_no_torque_above_the_rating_of_the_servos(profile):
     with driven(profile) as rig:
         rig.bus.call('volts', volts=18.0)
         rig.clock.sleep(0.2)
-        with pytest.raises(ArmError, match='switch the supply off: it is for other servos'):
+        with pytest.raises(ArmError, match='switch the supply off, it is for other servos'):
             rig.arm.set_torque(True)
         assert rig.bus.log('torques') == []
         assert not any(state['torque'] for state in rig.bus.state().values())
@@ -374,3 +374,10 @@ def test_a_dynamixel_stops_by_itself_when_its_driver_is_silent(rig):
         rig.arm.set_torque(True)
         for id in rig.profile.ids:
             assert rig.bus.call('get', id=id, address=98, size=1) > 0
+
+
+def test_a_supply_that_becomes_too_strong_is_told_while_the_arm_is_held(rig):
+    rig.arm.set_torque(True)
+    rig.bus.call('volts', volts=15.0)
+    rig.clock.sleep(0.5)
+    assert 'reports voltage (allowed are 4.0 to 14.0 V: switch the supply off' in rig.arm.snapshot.reason

@@ -32,7 +32,7 @@ from ik_node.servos.arm.measuring import Measuring
 from ik_node.servos.arm.sag import Sag, Torques, compliances
 from ik_node.servos.arm.snapshot import POWERED, WITH_GOALS, ArmState, Counts, JointMeasurement
 from ik_node.servos.arm.soft_start import SoftStart
-from ik_node.servos.arm.survey import ArmError, ServoSurvey
+from ik_node.servos.arm.survey import ArmError, ServoSurvey, wrong_supply
 from ik_node.servos.arm.torque import Torque
 from ik_node.servos.bus.transport import Transport
 from ik_node.servos.calibration.zeros import ArmCalibration
@@ -100,9 +100,19 @@ class ArmCycle:
         if self._commands.latched and self.state is ArmState.HOLDING:
             found.append(HELD)
         found += [
-            f'"{name}" reports {" and ".join(words)}' for name, words in self._measuring.lasting.items()
+            f'"{name}" reports {" and ".join(words)}{self._supply(name)}'
+            for name, words in self._measuring.lasting.items()
         ]
         return '; '.join(found)
+
+    def _supply(self, name: str) -> str:
+        """Return what helps against the supply of a joint, '' if it is right.
+
+        Without the voltage: it changes all the time, and a message is said once.
+        """
+        allowed = next(servo.volts for servo in self._servos if servo.joint.name == name)
+        wrong = wrong_supply(self.measured[name].voltage, allowed) if name in self.measured else ''
+        return f' ({wrong.partition(", ")[2]})' if wrong else ''
 
     def take_over(self) -> None:
         """Go on holding an arm that was left with torque, unless it was to be released. Raises ArmError."""

@@ -160,12 +160,11 @@ def _surveyed(transport: Transport, joint: JointProfile) -> ServoSurvey:
 
 def wrong_supply(volts: float, allowed: tuple[float, float]) -> str:
     """Return what is wrong with the supply of a servo, and what helps; volts, allowed [V]. '' if nothing."""
-    if allowed[0] <= volts <= allowed[1] or not allowed[1] > 0.0:
+    low, high = allowed
+    if low <= volts <= high or not high > 0.0:
         return ''
-    remedy = 'switch the supply off: it is for other servos'
-    if volts < allowed[0]:
-        remedy = 'use a stronger supply, and check its plug'
-    return f'{volts:.1f} V, allowed are {allowed[0]:.1f} to {allowed[1]:.1f} V: {remedy}'
+    remedy = 'use a stronger supply' if volts < low else 'switch the supply off, it is for other servos'
+    return f'{volts:.1f} V, allowed are {low:.1f} to {high:.1f} V: {remedy}'
 
 
 def memories(servos: list[ServoSurvey]) -> Mapping[str, Recorded]:
