@@ -21,6 +21,7 @@ TURN = 2.0 * math.pi
 STEP, STEP_LINEAR = 0.3, 0.1  # [rad], [m] between two measurements that no speed has to explain
 FASTEST, FASTEST_LINEAR = 5.0, 1.0  # [rad/s], [m/s] of a joint that a hand moves, or that falls
 MOST_TURNS = 2.0 * TURN + 0.1  # [rad] wider limits are degrees, or a placeholder
+MOST_DEGREES = 720.0  # in a measurement: more are ticks of an encoder
 MOST_SPEED = 30.0  # [rad/s] the same for velocity limits: fast servos and robots have up to 13
 LONGEST = 20.0  # [m] for an arm without its rails, and the travel of a rail
 REACHES = 20.0  # distance of a goal, in reaches of the arm, from which its unit is questioned
@@ -49,9 +50,11 @@ class Span:
         return not self.lower - far <= value <= self.upper + far
 
     def suspicions(self, value: float) -> tuple[str, ...]:
-        """Return what a value that is outside may be: 'degrees', 'a whole turn', 'millimetres'."""
+        """Return what a value that is outside may be, such as 'degrees' or 'a whole turn'."""
         if self.prismatic:
             return ('millimetres',) if not self.outside(1e-3 * value) else ()
+        if abs(value) > MOST_DEGREES:
+            return ('encoder ticks',)
         found = []
         # A driver in degrees may be outside in degrees, too; no encoder is off by several turns.
         if not self.outside(math.radians(value)) or abs(value) > MOST_TURNS:
@@ -80,6 +83,7 @@ def measured_outside(span: Span, value: float) -> str:
     asked = [
         {
             'degrees': 'does the driver publish degrees',
+            'encoder ticks': 'does the driver publish encoder ticks',
             'millimetres': 'does the driver publish millimetres',
             'a whole turn': 'is its encoder off by a whole turn',
         }[one]

@@ -51,6 +51,7 @@ def test_limits_are_questioned(limits: tuple[Any, ...], asked: str) -> None:
         (40.1, 'degrees'),
         (-57.3, 'degrees'),
         (300.0, 'degrees'),
+        (2048.0, 'ticks'),
         (1.0 + 2.0 * math.pi, 'whole turn'),
         (1.5 - 2.0 * math.pi, 'whole turn'),
         (2.9, 'degrees'),
