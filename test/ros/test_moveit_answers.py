@@ -80,15 +80,20 @@ def test_a_seed_near_the_answer_gives_back_its_joints(little):
     assert said == 'solved'
 
 
-def test_another_seed_gives_another_branch(little):
-    request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q), robot_state=state(**Q))
-    near = inverse(asked(little), request)[0].position
-    other = little.solver.solve_all(little.pose_goal(pose_matrix(request.pose_stamped.pose)))
-    other = max(other, key=lambda s: np.abs(s.q - list(Q.values())).max()).q
-    request.robot_state = state(**dict(zip(ARM_JOINTS, other, strict=True)))
-    far = inverse(asked(little), request)[0].position
-    assert np.abs(np.subtract(near, far)).max() > 0.5
-    np.testing.assert_allclose(far[:5], other, atol=1e-4)
+@pytest.mark.parametrize('seed', range(4))
+def test_of_several_solutions_that_with_the_roll_of_the_pose_is_returned(little, seed):
+    request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q))
+    goal = little.pose_goal(pose_matrix(request.pose_stamped.pose))
+    found = little.solver.solve_all(goal)
+    other = max(found, key=lambda s: np.abs(s.q - list(Q.values())).max()).q
+    other = np.clip(
+        other + np.random.default_rng(seed).uniform(-0.1, 0.1, 5), little.arm.lower, little.arm.upper
+    )
+    assert little.solver.solve(goal, other).lateral_error > 0.1  # the nearest one is turned
+    request.robot_state = state(**dict(zip(ARM_JOINTS, other.tolist(), strict=True)))
+    joints, said = inverse(asked(little), request)
+    np.testing.assert_allclose(joints.position[:5], list(Q.values()), atol=1e-4)
+    assert said == 'solved'
 
 
 def test_joints_that_the_state_lacks_are_where_the_arm_has_them(little):

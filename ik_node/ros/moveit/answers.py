@@ -267,13 +267,23 @@ def _checkers(query: Query, request: Any, tools: Collection[str]) -> list[SelfCo
 def _alone(
     query: Query, goals: Mapping[str, Goal], values: Array, clock: Clock
 ) -> Iterator[dict[str, Solution]]:
-    """Yield the solution for one tool that is nearest to values (n,), then others."""
+    """Yield solutions for one tool, the least roll error first; of equal ones that nearest to values (n,)."""
     ((tool, goal),) = goals.items()
     model = query.arms[tool].model
     solver, seed = model.solver, values[model.index]
-    yield {tool: solver.solve(goal, seed, _budget(clock))}
-    for other in solver.solve_all(goal, seed, time_budget=_budget(clock))[:ALTERNATIVES]:
-        yield {tool: solver.align_lateral(goal, seed, other)}
+    nearest = solver.solve(goal, seed, _budget(clock))
+    if not (nearest.solved and _turned(nearest)):
+        yield {tool: nearest}
+    others = solver.solve_all(goal, seed, time_budget=_budget(clock))
+    found = [nearest, *(solver.align_lateral(goal, seed, other) for other in others)]
+    for solution in sorted(found, key=_turned)[: ALTERNATIVES + 1]:  # a stable sort
+        yield {tool: solution}
+
+
+def _turned(solution: Solution) -> float:
+    """Return the angle of the tool about its axis from the pose [rad], 0 if that is small."""
+    turned = solution.lateral_error or 0.0
+    return turned if turned > TURNED else 0.0
 
 
 def _together(
@@ -313,7 +323,7 @@ def _told(solutions: Mapping[str, Solution]) -> str:
 def _sentence(solution: Solution) -> str:
     if not solution.solved:
         return f'{solution.status.value}: {solution.reason}'
-    turned = solution.lateral_error or 0.0
-    if turned < TURNED:
+    turned = _turned(solution)
+    if not turned:
         return 'solved'
     return f'solved, but turned about the tool axis by {math.degrees(turned):.1f} degrees: the roll is free'
