@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 
 from rclpy.node import Node
+from rclpy.task import Future as Answer
 from std_srvs.srv import Trigger
 
+from ik_node.ros.spin import SideNode
 from ik_node.viewer.goal_track import PATIENCE
 from ik_node.viewer.panel.buttons import ALL_TOOLS, BUTTONS, HOME, STOP, ArmPress
 from ik_node.viewer.panel.inputs import Inputs
 from ik_node.viewer.tool import ViewedTool
+
+TAKEN = 1.0  # [s] in which ik_node should answer a stop
 
 
 class ArmButtons:
@@ -36,6 +42,9 @@ class ArmButtons:
             name: ButtonServices(node, f'{name}/' if name else '')
             for name in dict.fromkeys((ALL_TOOLS, *names))
         }
+        self._urgent = SideNode(node, 'stop')  # its client waits for no other work of the page
+        self._stop = self._urgent.node.create_client(Trigger, node.resolve_service_name('ik_node/stop'))
+        self._urgent.start()
         self._home: tuple[ArmPress, float] | None = None  # and until when it waits (time.monotonic)
 
     def press(self, press: ArmPress) -> None:
@@ -50,13 +59,33 @@ class ArmButtons:
         else:
             self._services[press.tool].call(press.button)
 
-    def stop_at_once(self) -> None:
+    async def stop_at_once(self) -> str:
         """Stop all tools from another thread: the executor may be drawing another robot.
 
-        The executor stops them again, after what was pressed before and waits, such as Resume.
+        The executor stops them again, after what was pressed before and waits, such as Resume. Returns ''
+        once ik_node has taken the stop, else why it has not.
         """
-        self._services[ALL_TOOLS].stop_at_once()
         self._pressed.add(ArmPress(STOP), stops=True)
+        if not self._stop.service_is_ready():
+            return 'ik_node is not running'
+        taken: Future[str] = Future()
+
+        def answered(answer: Answer) -> None:
+            said = answer.result()
+            if taken.set_running_or_notify_cancel():
+                taken.set_result('' if said.success else said.message)
+
+        request = self._stop.call_async(Trigger.Request())
+        request.add_done_callback(answered)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(taken), TAKEN)
+        except asyncio.TimeoutError:
+            self._stop.remove_pending_request(request)
+            return 'ik_node does not answer'
+
+    def close(self) -> None:
+        """End the thread that serves the stop."""
+        self._urgent.close()
 
     def refresh(self) -> None:
         """Call what waited; call regularly."""
@@ -90,11 +119,6 @@ class ButtonServices:
     def ready(self) -> bool:
         """Return whether the service of Stop is available."""
         return self._clients[STOP].service_is_ready()
-
-    def stop_at_once(self) -> None:
-        """Call the service of Stop if it is available. Thread-safe."""
-        if self.ready():
-            self._clients[STOP].call_async(Trigger.Request())
 
     def call(self, button: str) -> None:
         """Call the service of a button. Without the service a stop is pending, other buttons are ignored.

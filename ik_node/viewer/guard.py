@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 import ipaddress
 import secrets
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -25,12 +26,14 @@ from websockets.http11 import Request, Response
 
 from ik_node.errors import IkError, quoted
 from ik_node.viewer.input_freshness import DatedConnection, dated
+from ik_node.viewer.page_messages import LARGEST
 
 PORTS = {'http': 80, 'https': 443}  # of an origin that names none
 TOKEN_BYTES = 16
 LOCALHOST = 'localhost'
 ORIGIN = '/origin'  # a page asks here, with its origin as the query, why its websockets are rejected
 MOST_TOLD = 10  # rejected origins that are logged
+OPENING = 5.0  # [s] in which a connection must make its request
 
 
 def is_loopback(host: str) -> bool:
@@ -121,7 +124,7 @@ class Guard:
 
 @contextlib.contextmanager
 def guarded(
-    guard: Guard, listener: socket.socket, answer: Callable[[Request], Response | None]
+    guard: Guard, listener: socket.socket, answer: Callable[[Request], Awaitable[Response | None]]
 ) -> Iterator[None]:
     """Put the guard before the websocket server that is started in this context: viser has no option for it.
 
@@ -138,25 +141,30 @@ def guarded(
         nonlocal guards
         guards += 1
 
-        def process(connection: ServerConnection, request: Request) -> Response | None:
+        async def process(connection: ServerConnection, request: Request) -> Response | None:
+            assert isinstance(connection, DatedConnection)
+            connection.opened()
             admitted = guard.admitted(request)
             if isinstance(admitted, str):
                 return connection.respond(HTTPStatus.FORBIDDEN, f'{admitted}\n')
             if admitted.path.partition('?')[0] == ORIGIN and 'Upgrade' not in admitted.headers:
                 return connection.respond(HTTPStatus.OK, guard.why_rejected(admitted))
-            response = answer(admitted)
+            response = await answer(admitted)
             if response is None and process_request is not None:
                 bare = dataclasses.replace(admitted, path=admitted.path.partition('?')[0])
-                response = process_request(connection, bare)
+                processed = process_request(connection, bare)
+                response = await processed if inspect.isawaitable(processed) else processed
             return response
 
-        elsewhere = {'host', 'port', 'sock'}
+        elsewhere = {'host', 'port', 'sock', 'max_size', 'open_timeout'}
         options = {name: value for name, value in options.items() if name not in elsewhere}
         return serve(
             dated(handler),
             sock=listener,
             process_request=process,
             create_connection=DatedConnection,
+            max_size=LARGEST,
+            open_timeout=OPENING,
             **options,
         )
 

@@ -12,13 +12,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, ClassVar
 
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
 PERIOD = 0.25  # [s] from an answer to the next ping
 OLDEST = 2.0  # [s] of an input that counts
+MOST_OPENING = 256  # connections without a request: more than asyncio accepts at once, fewer than descriptors
 
 _sent_after: ContextVar[float] = ContextVar('sent_after')  # of the message in process (time.monotonic)
 
@@ -34,12 +35,33 @@ def fresh() -> bool:
 class DatedConnection(ServerConnection):
     """A connection that knows after which time each message was sent.
 
-    Tasks that are started for a message have that time in their context.
+    Tasks that are started for a message have that time in their context. Of many connections that make no
+    request the oldest are closed, so that they keep no others out.
     """
+
+    _opening: ClassVar[dict[DatedConnection, None]] = {}  # oldest first
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._answered = time.monotonic()  # when the last ping was sent that has been answered
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Note the new connection."""
+        super().connection_made(transport)
+        self._opening[self] = None
+        if len(self._opening) > MOST_OPENING:
+            oldest = next(iter(self._opening))
+            oldest.opened()
+            oldest.transport.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Note that it has ended."""
+        self.opened()
+        super().connection_lost(error)
+
+    def opened(self) -> None:
+        """Note that it has made its request."""
+        self._opening.pop(self, None)
 
     async def recv(self, *arguments: Any, **options: Any) -> Any:
         """Receive the next message."""

@@ -140,6 +140,7 @@ class ViewerNode(ClosableNode):
         for room in self._rooms:
             room.close()
         self._pages.close()
+        self._buttons.close()
         self.destroy_node()
 
     # While no page is open, only the description is received, and nothing is drawn

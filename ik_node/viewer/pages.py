@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from rclpy.node import Node
 from viser import ClientHandle
@@ -26,7 +26,7 @@ class Pages:
         host: str,
         port: int,
         changed: Callable[[], None],
-        stop: Callable[[], object],
+        stop: Callable[[], Awaitable[str]],
         opened: Callable[[str], object],
         link: Callable[[], str],
     ) -> None:
@@ -55,9 +55,10 @@ class Pages:
         """Whether any browser has the page open."""
         return bool(self.server.get_clients())
 
-    def _stop_pressed(self) -> None:
-        self._stop()
+    async def _stop_pressed(self) -> str:
+        stopped = self._stop()
         self._ring()
+        return await stopped
 
     def _ring(self) -> None:
         if self._node.context.ok() and not self._closed:

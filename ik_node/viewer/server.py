@@ -7,13 +7,14 @@ import contextlib
 import io
 import logging
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 import viser
 from websockets.http11 import Request, Response
 
 from ik_node.errors import IkError
 from ik_node.viewer.guard import Guard, guarded
+from ik_node.viewer.page_messages import check_messages, close_tunnel
 from ik_node.viewer.wakeups import set_events_in_their_thread
 
 # Hosts that mean every address of this machine, and an address elsewhere (reserved, never contacted).
@@ -25,8 +26,12 @@ class ServerError(IkError):
     """The server cannot listen on the address."""
 
 
+async def no_answer(_: Request) -> None:
+    """Leave a request to viser."""
+
+
 def start_server(
-    host: str, port: int, guard: Guard, answer: Callable[[Request], Response | None] = lambda _: None
+    host: str, port: int, guard: Guard, answer: Callable[[Request], Awaitable[Response | None]] = no_answer
 ) -> viser.ViserServer:
     """Listen on host and port, or any free port for 0, behind a guard. Raises ServerError or GuardError.
 
@@ -40,11 +45,13 @@ def start_server(
     # No traceback for a browser that disconnects during a handshake.
     logging.getLogger('websockets').setLevel(logging.CRITICAL)
     set_events_in_their_thread()
+    check_messages()
     server = None
     with _silence():
         try:
             with guarded(guard, listener, answer):
                 server = viser.ViserServer(host, port, verbose=False)
+            close_tunnel(server)
         except BaseException:
             listener.close()
             if server is not None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from importlib.resources import files
 
@@ -14,28 +14,31 @@ PAGE, STOP, ALIVE, OPEN = '/', '/stop', '/alive', '/open'
 
 
 def answering(
-    stop: Callable[[], object],
+    stop: Callable[[], Awaitable[str]],
     opened: Callable[[str], object] = lambda _: None,
     link: Callable[[], str] = lambda: '',
-) -> Callable[[Request], Response | None]:
+) -> Callable[[Request], Awaitable[Response | None]]:
     """Return what answers the requests for this page, and None for those for viser.
 
-    All are called on the thread of the server. stop: the button is pressed. opened: is given the link with
+    All are called on the thread of the server. stop: the button is pressed; returns why the arm may not have
+    stopped, '' once ik_node has taken the stop. opened: is given the link with
     which the page was opened. link: returns the link to what is shown now.
     """
     html = files('ik_node.viewer').joinpath('stop_page.html').read_bytes()
 
-    def answer(request: Request) -> Response | None:
+    async def answer(request: Request) -> Response | None:
         path, _, query = request.path.partition('?')
         if 'Upgrade' in request.headers or path not in (PAGE, STOP, ALIVE, OPEN):
             return None
+        problem = ''
         if path == STOP:
-            stop()
+            problem = await stop()
         elif path == OPEN:
             opened(query)
-        body = html if path == PAGE else link().encode() if path == ALIVE else b''
+        body = html if path == PAGE else link().encode() if path == ALIVE else problem.encode()
         kind = 'text/html; charset=utf-8' if path == PAGE else 'text/plain; charset=utf-8'
         headers = {'Content-Type': kind, 'Content-Length': str(len(body)), 'Cache-Control': 'no-store'}
-        return Response(HTTPStatus.OK, HTTPStatus.OK.phrase, Headers(headers), body)
+        status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
+        return Response(status, status.phrase, Headers(headers), body)
 
     return answer

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import threading
 import urllib.error
@@ -22,6 +23,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from ik_node.errors import IkError
+from ik_node.viewer import input_freshness
 from ik_node.viewer.guard import Guard, is_loopback
 from ik_node.viewer.server import page_url, start_server, stop_server
 from ik_node.viewer.stop_page import answering
@@ -82,9 +84,13 @@ def test_the_stop_button_needs_the_token_too() -> None:
     stops: list[int] = []
     links: list[str] = []
     guard = Guard('127.0.0.1')
-    server = start_server(
-        '127.0.0.1', 0, guard, answering(lambda: stops.append(1), links.append, lambda: 'v=1')
-    )
+    problems = ['', 'ik_node does not answer']
+
+    async def stop() -> str:
+        stops.append(1)
+        return problems[len(stops) - 1]
+
+    server = start_server('127.0.0.1', 0, guard, answering(stop, links.append, lambda: 'v=1'))
     try:
         port = server.get_port()
         for path in ('/stop', '/wrong/stop', f'/{guard.token}x/stop', '/open?v=1', '/alive'):
@@ -98,6 +104,7 @@ def test_the_stop_button_needs_the_token_too() -> None:
         assert not stops
         assert page(port, f'/{guard.token}/stop') == (200, '')
         assert len(stops) == 1
+        assert page(port, f'/{guard.token}/stop') == (503, problems[1])  # not OK: it was not taken
         assert not links
         assert page(port, f'/{guard.token}/open?v=1&robot=a') == (200, '')
         assert links == ['v=1&robot=a']
@@ -351,3 +358,19 @@ def test_a_viewer_that_cannot_be_guarded_ends_with_one_sentence(tmp_path: Path) 
     assert 'access to it cannot be restricted' in process.said
     assert 'Traceback' not in process.said
     assert 'in a browser' not in process.said
+
+
+def test_idle_connections_keep_no_request_out(
+    local: tuple[int, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(input_freshness, 'MOST_OPENING', 8)
+    port, token = local
+    with contextlib.ExitStack() as stack:
+        idle = [
+            stack.enter_context(socket.create_connection(('127.0.0.1', port), timeout=60.0))
+            for _ in range(40)
+        ]
+        assert page(port, f'/{token}/')[0] == 200
+        with contextlib.suppress(ConnectionResetError):
+            assert idle[0].recv(1) == b''  # the oldest was closed
+        assert handshake(port, path=f'/{token}') == SERVED

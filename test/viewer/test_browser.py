@@ -162,9 +162,9 @@ def test_a_stop_without_a_connection_is_told_and_sent_when_there_is_one(browser:
             wait(lambda: button.text == 'Not stopped: no connection', 'the warning')
         finally:
             process.signal(signal.SIGCONT)
-        wait(lambda: button.text == 'Stop', 'the connection')
+        wait(lambda: button.text == 'Not stopped: ik_node is not running', 'the connection')
         wait(lambda: 'Stop: the service' in process.said, 'the stop')
-    wait(lambda: button.text == 'No connection', 'the end of the viewer')
+    wait(lambda: button.text == 'Not stopped: no connection', 'the end of the viewer')
 
 
 @pytest.mark.parametrize('host', ['127.0.0.1', '0.0.0.0'])
