@@ -90,7 +90,7 @@ def real_array(value: ArrayLike) -> Array:
     """
     if type(value) is np.ndarray and value.dtype is FLOATS:
         return value.copy()
-    if isinstance(value, np.ma.MaskedArray):
+    if _is_masked(value):
         raise TypeError
     try:
         array = np.array(value)
@@ -105,6 +105,15 @@ def real_array(value: ArrayLike) -> Array:
     if array.dtype.kind not in 'fiub':
         raise TypeError
     return array.astype(np.float64)
+
+
+def _is_masked(value: Any) -> bool:
+    """Whether value is a masked array, or a list, or a list of lists, with one."""
+    if isinstance(value, (list, tuple)):
+        kinds = set(map(type, value))
+        nested = bool(kinds & {list, tuple}) and any(map(_is_masked, value))
+        return nested or any(issubclass(kind, np.ma.MaskedArray) for kind in kinds)
+    return isinstance(value, np.ma.MaskedArray)
 
 
 def finite_array(name: str, value: ArrayLike, size: int) -> Array:

@@ -19,7 +19,8 @@ ROLL_TOLERANCE = 1e-6  # rad and share of the length: below this the tool lies o
 EXACT_TOLERANCE = 1e-9  # rad and share of the length: geometry off by less is exact
 RESIDUAL_MARGIN = 1e-5  # m and rad: rounding may hide solutions with errors below this
 
-NO_FORM = np.zeros((14, 3))  # for the kernels: an arm without a formula
+NO_FORM = np.zeros((14, 3))  # for the kernels: an arm without a formula, infinitely far off one
+NO_FORM[13, 0] = np.inf
 NO_FORM.flags.writeable = False
 
 
@@ -87,7 +88,6 @@ def recognise(arm: Arm) -> ClosedForm | None:
     links = [link - u * (u @ link) for link in (points[2] - points[1], end - points[2])]
     if min(float(np.linalg.norm(link)) for link in links) < POINT_TOLERANCE * size:
         return None
-    exact = deviation < EXACT_TOLERANCE
     constants = np.array(
         [
             axes[0],
@@ -102,7 +102,7 @@ def recognise(arm: Arm) -> ClosedForm | None:
             tool_point,
             tool_axis,
             [kind, float(roll), size],
-            [float(exact), np.sign(axes[2] @ u), np.sign(fourth @ u)],
+            [0.0 if deviation < EXACT_TOLERANCE else deviation, np.sign(axes[2] @ u), np.sign(fourth @ u)],
         ]
     )
     constants.flags.writeable = False

@@ -51,12 +51,14 @@ class IkSolver:
     all other calls use lm. The default, lm, follows the closed form if the arm has one; the other methods run
     without it, for comparison, and so does lm with closed_form=False, which leaves elimination out too.
     method_options: switches of the method, such as {'direction': False} for ccd. schedule: one of SCHEDULES,
-    how the restarts are annealed. Tolerances in m and rad define what counts as solved: the solution within
-    them that is nearest to the seed, refined to 1e-6 or as far as its branch allows. (Files that write pi as
-    3.1416 tilt axes by about 1e-6 rad, which makes "straight down" just unreachable: hence 1e-4 for
-    directions.) restarts: after the descent from the seed. time_budget: seconds after which a call gives up,
-    a few milliseconds late at most with compiled kernels; the only option that makes results depend on the
-    machine, if it is less than a goal takes (math.inf: none). direction_weight [m/rad]: for goals that cannot
+    how the restarts are annealed. Tolerances in m and rad define what counts as solved, refined to 1e-6 or as
+    far as its branch allows. With an exact closed form the solution is the nearest to the seed, by the
+    largest single joint move. Other arms get one near the seed, on its branch where the seed nearly meets the
+    goal; the first of solve_all is the nearest. (Files that write pi as 3.1416 tilt axes by about 1e-6 rad,
+    which makes "straight down" just unreachable: hence 1e-4 for directions.) restarts: after the descent from
+    the seed. time_budget: seconds after which a call gives up, a few milliseconds late at most with compiled
+    kernels; the only option that makes results depend on the machine, if it is less than a goal takes
+    (math.inf: none). direction_weight [m/rad]: for goals that cannot
     be met, minimise position_error^2 + (direction_weight * direction_error)^2; None: position first, then
     direction. compile: 'background': if the cache has no compiled kernels, another process compiles them, and
     meanwhile they run uncompiled, with the same results, ten to a hundred times slower; 'wait': return only

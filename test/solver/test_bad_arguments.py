@@ -121,6 +121,8 @@ def test_entries_that_are_masked_or_too_large_are_rejected_in_a_batch_too():
         solver.solve_batch(masked, [direction])
     with pytest.raises(InputError, match='directions must be numbers'):
         solver.solve_batch([position], np.ma.array([direction]))
+    with pytest.raises(InputError, match='positions must be numbers'):
+        solver.solve_batch([position, masked[0]], [direction, direction])
     with pytest.raises(InputError, match='position must'):
         Goal(masked[0])
     for seeds in (np.full(5, 1e308), np.ma.array(np.zeros(5), mask=True)):

@@ -350,3 +350,18 @@ def test_made_arms_are_what_they_say():
     np.testing.assert_allclose(arm.fk(np.zeros(5))[0], np.add(offsets.sum(axis=0), [1, 2, 3]), atol=1e-14)
     np.testing.assert_allclose(arm.fk(np.zeros(5))[1], [0, 0.6, 0.8], atol=1e-15)
     np.testing.assert_array_equal(arm.limits.T, limits)
+
+
+def test_no_branch_is_left_for_a_goal_that_the_seed_meets():
+    """Where the geometry is only nearly the formula's, this loses solutions at limits and double roots."""
+    arm = wrist_arm(8, 2e-3, 1e-3)
+    solver, rng = new_solver(arm), np.random.default_rng(1)
+    assert solver.closed_form.deviation > 0.0
+    q = arm.sample(rng, 300)
+    at, joint = np.arange(300), rng.integers(5, size=300)
+    stop = np.where(rng.random(300) < 0.5, arm.lower[joint] + 1e-3, arm.upper[joint] - 1e-3)
+    q[at, joint] = np.where(np.isfinite(stop), stop, q[at, joint])
+    positions, directions = zip(*map(arm.fk, q), strict=True)
+    found = solver.solve_batch(positions, directions, q)
+    assert found.solved.all()
+    assert np.abs(found.q - q).max() < 1e-3

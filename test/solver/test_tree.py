@@ -13,6 +13,7 @@ from shared_files import shared_path
 
 from benchmarks.torsos import TOOLS, goals_at, joint, pair, random_goals, torso, torso_text
 from ik_node import Goal, IkSolver, InputError, Status, Tool, Tree, TreeSolver, UrdfError
+from ik_node.control.targets.tree_targets import _told
 from ik_node.solver.goal import Cause
 from ik_node.tracks.curves import Track
 
@@ -133,13 +134,37 @@ def test_a_tool_without_a_goal_is_held_unless_it_is_free(body, solver):
     goal = {'left': goals_at(body, turned)['left']}
     before = body.fk(seed)['right']
     held = solver.solve(goal, seed)
-    assert set(held.tools) == {'left'}
+    assert set(held.tools) == {'left', 'right'}
     if held.solved:
         np.testing.assert_allclose(body.fk(held.q)['right'][0], before[0], atol=2e-6)
     free = solver.solve(goal, seed, free=['right'])
     assert free.solved
     own = body.columns['right'][1:]
     assert (free.q[own] == seed[own]).all()
+
+
+def test_a_tool_that_cannot_be_held_is_not_solved():
+    """Two joints a limb cannot hold its tool while the torso turns for the other one."""
+    limits = '<limit lower="-2" upper="2" velocity="1" effort="9"/>'
+    turn = joint('yaw', 'revolute', 'base', 'chest', '', '0 0 1', limits)
+    text = f'<robot name="t"><link name="base"/><link name="chest"/>{turn}'
+    for side, y in (('left', 0.2), ('right', -0.2)):
+        text += f'<link name="{side}_arm"/><link name="{side}"/>'
+        text += joint(f'{side}1', 'revolute', 'chest', f'{side}_arm', f'xyz="0 {y} 0"', '0 1 0', limits)
+        text += joint(f'{side}2', 'revolute', f'{side}_arm', side, 'xyz="0.3 0 0"', '0 1 0', limits)
+    tools = {name: Tool(name, axis=(1, 0, 0)) for name in NAMES}
+    tree = Tree.from_urdf(text + '</robot>', tools)
+    solver, seed = TreeSolver(tree, compile='wait', restarts=2), np.full(5, 0.3)
+    goal = {'left': goals_at(tree, seed + 0.1)['left']}
+    found = solver.solve(goal, seed, {'left': 1e6})
+    assert found.tools['left'].solved
+    assert found.status is Status.NOT_FOUND
+    assert found.tools['right'].position_error > 1e-3
+    reason = _told('left', found).reason  # what the node reports on the goal
+    assert reason.cause is Cause.CONFLICT
+    assert '"right"' in reason.sentence
+    assert solver.solve(goal, seed, {'left': 1e6}, free=['right']).solved
+    assert solver.solve_batch({'left': [goal['left'].position]}, None, seed).tools.keys() == set(NAMES)
 
 
 def test_two_smooth_tracks_are_followed_without_a_jump(solver):

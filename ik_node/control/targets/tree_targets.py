@@ -15,6 +15,7 @@ from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.requests import Request
 from ik_node.control.state.target_plan import TargetPlan
 from ik_node.control.targets.targets import ArmTargets, Targets
+from ik_node.errors import quoted
 from ik_node.solver.goal import Cause, Goal, Solution
 from ik_node.solver.trees.tree_solver import TreeSolution
 
@@ -85,10 +86,14 @@ class TreeTargets(Targets):
 
 
 def _told(tool: str, found: TreeSolution) -> Solution:
-    """Return the solution of a tool, not solved if another tool cannot meet its goal together with it."""
+    """Return the solution of a tool, not solved if another one cannot meet its goal, or stay, meanwhile."""
     own = found.tools[tool]
-    other = next((x for x in found.tools.values() if own.solved and not x.solved), own)
-    return replace(own, status=other.status, reason=other.reason)
+    if own.solved:
+        for name, other in found.tools.items():
+            if not other.solved and other.reason is not None:
+                sentence = f'tool {quoted(name)}: {other.reason.sentence}'
+                return replace(own, status=other.status, reason=replace(other.reason, sentence=sentence))
+    return own
 
 
 def targets_of(model: JointModel) -> Targets:

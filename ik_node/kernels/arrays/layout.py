@@ -44,4 +44,4 @@ W4, W5, C5 = 7, 8, 9  # axes 4 and 5, and a point on axis 5
 P0, D0 = 10, 11  # tool point and tool axis
 KIND, SIGNS = 12, 13
 FAMILY, FREE_ROLL, SIZE = range(3)  # of row KIND; FREE_ROLL: 1 if joint 5 moves neither point nor direction
-EXACT_GEOMETRY, SIGN3, SIGN4 = range(3)  # of row SIGNS: 1 if exact; axes 3 and 4 against u
+DEVIATION, SIGN3, SIGN4 = range(3)  # of row SIGNS: rad or share of SIZE, 0 if exact; axes 3 and 4 against u

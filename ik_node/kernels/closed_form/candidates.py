@@ -1,28 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """Closed-form candidates, checked and polished by forward kinematics."""
 
-from math import inf, isnan, sqrt
+from math import cos, inf, isnan, sin, sqrt
 
 import numpy as np
 
 from ..arrays.copies import copy
-from ..arrays.distance import add_distinct
+from ..arrays.distance import add_distinct, largest_difference
 from ..arrays.layout import (
+    C1,
+    C5,
     CHORD_TOLERANCE,
+    DEVIATION,
+    END,
     FAMILY,
     FREE_ROLL,
     ITERATIONS,
     KIND,
+    P0,
     POSITION_TOLERANCE,
+    SIGNS,
     SIZE,
+    W1,
+    W5,
     WEIGHT,
+    U,
 )
-from ..arrays.rotation import wrap_into_limits
-from ..chain.forward import forward, goal_errors, jacobian, met, squared_errors
+from ..arrays.rotation import rotate_axis_angle, wrap_into_limits
+from ..chain.forward import clip, forward, goal_errors, jacobian, met, squared_errors
 from ..methods.lm import descend_lm
 from ..runtime.compiled import compiled
 from .parallel import parallel_pairs, planar_candidates
-from .wrist import wrist_candidates, wrist_pairs
+from .wrist import wrist_candidates, wrist_pairs, wrist_point
 
 PARALLEL = 1.0  # axes 2, 3, 4 parallel
 WRIST = 2.0  # axes 2, 3 parallel; axes 4, 5 and the tool axis meet in one point W
@@ -30,6 +39,11 @@ MOST_CANDIDATES = 16
 EXACT = 1e-9  # m and rad: what the formula misses by more is polished on the true model
 FREE = 1e-7  # share of the length, and rad: a joint that moves the tool by less per rad is free
 HOPELESS = 1e-2  # rad and share of the reach: what it misses by more is not a solution
+OUTSIDE = 16.0  # times the deviation [rad]: what it puts outside the limits by less may belong inside
+STAYED = 1e-3  # rad: a solution that moves no joint by more is on the branch of the seed
+NEAR = 0.1  # rad and share of the reach: the seed's own branch is looked for where its tool is this near
+TIGHT = 1e-3  # likewise, of an exact form, whose seeds must meet the goal
+STEEP = 8.0  # rad per rad and share of the reach: joints that move more than this suggest another branch
 
 
 @compiled
@@ -98,6 +112,54 @@ def polish_and_check(joints, tool, limits, goal, options, q, frames):
 
 
 @compiled
+def may_be_near(form, goal, q, distance):
+    """Whether the tool at q (5,) can be within distance [m] of goal (9,), by joints 1 and 5 alone.
+
+    The part along u of tool point or wrist point does not depend on the others: most seeds end here.
+    """
+    w1, r1, u, w5, r5, p0 = form[W1], form[C1], form[U], form[W5], form[C5], form[P0]
+    if form[KIND, FAMILY] == PARALLEL:
+        x, y, z = goal[0] - r1[0], goal[1] - r1[1], goal[2] - r1[2]
+        ex, ey, ez = p0[0] - r5[0], p0[1] - r5[1], p0[2] - r5[2]
+        if form[KIND, FREE_ROLL] == 0.0:
+            ex, ey, ez = rotate_axis_angle(w5, cos(q[4]), sin(q[4]), ex, ey, ez)
+        ex, ey, ez = ex + r5[0], ey + r5[1], ez + r5[2]
+    else:
+        x, y, z = wrist_point(form, goal)
+        ex, ey, ez = form[END, 0], form[END, 1], form[END, 2]
+        distance += distance  # of the direction's part, as much again
+    x, y, z = rotate_axis_angle(w1, cos(q[0]), -sin(q[0]), x, y, z)
+    gap = u[0] * (x + r1[0] - ex) + u[1] * (y + r1[1] - ey) + u[2] * (z + r1[2] - ez)
+    return abs(gap) <= distance
+
+
+@compiled
+def stay_on_branch(joints, tool, limits, form, goal, options, seed, move, q, frames):
+    """Replace q (5,), which moves a joint by move from seed (5,), by a nearer solution on the seed's branch.
+
+    Formulas lose it next to a limit or a double root if the geometry is only nearly theirs, and an exact one
+    where the goal is met within the tolerances only. Returns (whether it is replaced, both errors).
+    """
+    copy(seed, q)
+    clip(q, limits)
+    forward(joints, tool, q, frames)
+    position, direction = squared_errors(joints, frames, goal)
+    if form[SIGNS, DEVIATION] == 0.0:
+        if not met(position, direction, options):
+            return False, inf, inf
+    else:
+        gap = max(sqrt(position) / (5.0 * options[WEIGHT]), sqrt(direction))
+        if gap > NEAR or move < STEEP * gap:
+            return False, inf, inf
+    descend_lm(joints, tool, limits, goal, options, 1e-8, q, frames, np.empty((19, 6)))
+    position, direction = squared_errors(joints, frames, goal)
+    if not met(position, direction, options) or largest_difference(q, seed) > move:
+        return False, inf, inf
+    position_error, direction_error = goal_errors(joints, frames, goal)
+    return True, position_error, direction_error
+
+
+@compiled
 def nearest_solution(joints, tool, limits, form, goal, options, seed, q):
     """Closed-form solution nearest to seed (5,) by the largest single joint move, written into q.
 
@@ -108,12 +170,18 @@ def nearest_solution(joints, tool, limits, form, goal, options, seed, q):
     work = np.empty((12, 7))
     found = np.empty((MOST_CANDIDATES, 5))
     frames = np.empty((2 * joints.shape[0] + 3, 3))
-    regular = True
+    regular, solved, position_error, direction_error = True, False, inf, inf
+    within = limits
+    if form[SIGNS, DEVIATION] > 0.0:
+        within = limits.copy()
+        for i in range(5):
+            within[0, i] -= OUTSIDE * form[SIGNS, DEVIATION]
+            within[1, i] += OUTSIDE * form[SIGNS, DEVIATION]
     for every in (False, True):  # the nearest one will do, unless FK rejects it
-        count, regular = candidates(form, limits, goal, seed, every, work, found)
+        count, regular = candidates(form, within, goal, seed, every, work, found)
         if count == 0:
             break
-        while count > 0:
+        while count > 0 and not solved:
             best, least = 0, inf
             for k in range(count):
                 move = 0.0
@@ -122,14 +190,25 @@ def nearest_solution(joints, tool, limits, form, goal, options, seed, q):
                 if move < least:
                     best, least = k, move
             copy(found[best], q)
+            clip(q, limits)
             solved, position_error, direction_error = polish_and_check(
                 joints, tool, limits, goal, options, q, frames
             )
-            if solved:
-                return True, position_error, direction_error, True
             count -= 1
             copy(found[count], found[best])
-    return False, inf, inf, regular
+        if solved:
+            break
+    move = largest_difference(q, seed) if solved else inf
+    exact = form[SIGNS, DEVIATION] == 0.0
+    near = TIGHT if exact else NEAR
+    if move > STAYED and may_be_near(form, goal, seed, near * form[KIND, SIZE]):
+        stays, position, direction = stay_on_branch(
+            joints, tool, limits, form, goal, options, seed, move, found[0], frames
+        )
+        if stays:
+            copy(found[0], q)
+            solved, position_error, direction_error = True, position, direction
+    return solved, position_error, direction_error, regular or solved
 
 
 @compiled

@@ -10,8 +10,8 @@ from ..arrays.layout import (
     C1,
     C2,
     C5,
+    DEVIATION,
     END,
-    EXACT_GEOMETRY,
     FREE_ROLL,
     KIND,
     LINK1,
@@ -119,7 +119,7 @@ def scan_places(form, limits, goal, plane, l1, l2, seed, best, places):
         rows = ceil((high5 - low5) / spacing) + 1
         spacing = (high5 - low5) / max(rows - 1, 1)
     slack = 0.5 * spacing * slow + 1e-9
-    if form[SIGNS, EXACT_GEOMETRY] == 0.0:
+    if form[SIGNS, DEVIATION] > 0.0:
         slack += 1e-3 * size
     margin = slack + 0.5 * STEP * fast
     count, arc = 0, 0

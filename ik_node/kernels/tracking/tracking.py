@@ -7,7 +7,7 @@ import numpy as np
 
 from ..arrays.copies import copy
 from ..arrays.distance import DISTINCT, largest_difference
-from ..arrays.layout import DIRECTION, EXACT_GEOMETRY, LATERAL, SIGNS, WEIGHT
+from ..arrays.layout import DEVIATION, DIRECTION, LATERAL, SIGNS, WEIGHT
 from ..chain.balls import hold_in_balls
 from ..chain.forward import clip, forward, goal_errors, met, squared_errors
 from ..chain.linear import damped_step, normal_equations
@@ -198,7 +198,7 @@ def advance(joints, tool, limits, form, goal, options, q, before, work):
         carried = max(carried, abs(step[i]))
     clip(q, limits)
     clip(ahead, limits)
-    if form[SIGNS, EXACT_GEOMETRY] != 0.0 and not isnan(goal[DIRECTION]):
+    if form[SIGNS, DEVIATION] == 0.0 and not isnan(goal[DIRECTION]):
         solved, position_error, direction_error, _ = nearest_solution(
             joints, tool, limits, form, goal, options, ahead, trial
         )

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ik_node.checks import Array, positive, whole
-from ik_node.errors import InputError, safe_repr
+from ik_node.errors import InputError, join_names, safe_repr
 from ik_node.model.tree import Tree
 from ik_node.solver.batch import seed_rows
-from ik_node.solver.goal import BatchSolution, Goal, Solution, Status, pack_goals
+from ik_node.solver.goal import BatchSolution, Cause, Goal, Solution, Status, pack_goals
 from ik_node.solver.restarts import search_options
 from ik_node.solver.solver import SOLVING_BUDGET, IkSolver
 from ik_node.solver.trees.clock import Clock
@@ -25,7 +25,8 @@ from ik_node.solver.trees.tree_search import KERNELS
 class TreeSolution:
     """The result of a solve: q (n,) [rad or m], and by tool a Solution, with the joints (arm.n,) of its arm.
 
-    Tools without a goal are not among tools.
+    Tools without a goal that were to be held are among tools if they share joints with those that have one,
+    directly or through others: the rest does not move.
     """
 
     q: Array
@@ -33,7 +34,7 @@ class TreeSolution:
 
     @property
     def solved(self) -> bool:
-        """Whether every tool is within both tolerances."""
+        """Whether every tool is within both tolerances, those that were to be held too."""
         return all(solution.solved for solution in self.tools.values())
 
     @property
@@ -120,9 +121,10 @@ class TreeSolver:
     ) -> TreeSolution:
         """Find joints that meet the goals by tool, near seed (n,) (default: mid-range).
 
-        A tool without a goal stays where the seed has it, or goes wherever its joints are taken if it is
-        among free. Where not all goals can be met, the sum of weights (default 1) times the squared position
-        errors is least, then that of the direction errors. time_budget [s]: of this call, None: as given to
+        A tool without a goal stays where the seed has it, within the limits, and is judged like one with that
+        goal, or goes wherever its joints are taken if it is among free. Where not all goals can be met, the
+        sum of weights (default 1) times the squared position errors is least, then that of the direction
+        errors. time_budget [s]: of this call, None: as given to
         the constructor; tools that are not solved when it ends are NOT_FOUND, with the cause TIME. Raises
         InputError for names that are not tools, for weights not greater than 0, and as IkSolver.solve.
         """
@@ -140,8 +142,8 @@ class TreeSolver:
                 ((name, goal),) = wanted.items()
                 tools[name] = self._solvers[name].solve(goal, q[tree.columns[name]], clock.left)
             else:
-                tools |= self._shared(wanted).solve(wanted, q, weights, clock)
-        return self._solution(goals, q, tools)
+                tools |= _told(goals, self._shared(wanted).solve(wanted, q, weights, clock))
+        return self._solution(q, tools)
 
     def track(
         self,
@@ -169,8 +171,8 @@ class TreeSolver:
                 own = self._solvers[name]
                 tools[name] = own.track(goal, now[columns], last[columns], clock.left)
             else:
-                tools |= self._shared(wanted).track(wanted, now, last, clock)
-        return self._solution(goals, now, tools)
+                tools |= _told(goals, self._shared(wanted).track(wanted, now, last, clock))
+        return self._solution(now, tools)
 
     def solve_batch(
         self,
@@ -208,8 +210,9 @@ class TreeSolver:
             for k in range(count)
         ]
         q = np.array([one.q for one in found]).reshape(count, tree.n)
+        names = found[0].tools if found else packed
         return TreeBatchSolution(
-            q, {name: _stacked([one.tools[name] for one in found], tree.arms[name].n) for name in packed}
+            q, {name: _stacked([one.tools[name] for one in found], tree.arms[name].n) for name in names}
         )
 
     def _budget(self, time_budget: float | None) -> float:
@@ -217,11 +220,11 @@ class TreeSolver:
             self._time_budget if time_budget is None else positive('time_budget', time_budget, finite=False)
         )
 
-    def _solution(self, goals: Mapping[str, Goal], q: Array, tools: dict[str, Solution]) -> TreeSolution:
+    def _solution(self, q: Array, tools: dict[str, Solution]) -> TreeSolution:
         """Return the solution, q (n,) changed where tools have been moved."""
         for name, solution in tools.items():
             q[self.tree.columns[name]] = solution.q
-        return TreeSolution(q, {name: tools[name] for name in goals})
+        return TreeSolution(q, tools)
 
     def _wanted(self, goals: Mapping[str, Goal], q: Array, free: Collection[str]) -> list[dict[str, Goal]]:
         """Return the goals that have to be met together, with those of tools to be held as at q (n,)."""
@@ -245,7 +248,8 @@ class TreeSolver:
         ]
 
     def _held(self, name: str, q: Array) -> Goal:
-        return Goal(*self.tree.arms[name].fk(q[self.tree.columns[name]]))
+        """Return the pose of a tool at q (n,), within the limits: beyond them it could not be held."""
+        return Goal(*self.tree.arms[name].fk(np.clip(q, *self.tree.limits)[self.tree.columns[name]]))
 
     def _shared(self, wanted: Mapping[str, Goal]) -> SharedJoints:
         """Return the solver of these tools."""
@@ -261,6 +265,16 @@ class TreeSolver:
                 self._random_seed,
             )
         return self._together[names]
+
+
+def _told(goals: Mapping[str, Goal], tools: dict[str, Solution]) -> dict[str, Solution]:
+    """Return the solutions of tools that share joints; those without a goal of goals were to be held."""
+    for name, solution in tools.items():
+        reason = solution.reason
+        if name not in goals and reason is not None and reason.cause is Cause.CONFLICT:
+            sentence = f'no solution was found that holds this tool while {join_names(goals)} meets its goal'
+            tools[name] = replace(solution, reason=replace(reason, sentence=sentence))
+    return tools
 
 
 def _stacked(solutions: Sequence[Solution], n: int) -> BatchSolution:
