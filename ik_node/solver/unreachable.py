@@ -79,9 +79,7 @@ class UnreachableGoals:
             return self._beyond_a_limit(miss)
         if closest.position_error <= self._options[POSITION_TOLERANCE]:
             amount = closest.direction_error
-            sentence = (
-                f'the closest direction found at this position is off by {amount:.4g} rad{self._tied}'
-            )
+            sentence = f'the closest direction found at this position is off by {amount:.4g} rad{self._tied}'
             return Reason(Cause.DIRECTION_CONSTRAINED, amount, sentence)
         free = self._closest_search.find(goal, seed, closest.q, endless=True)
         if free.position_error <= self._options[POSITION_TOLERANCE]:
