@@ -139,7 +139,7 @@ def check_port(port: int) -> None:
         except OSError as error:
             raise InputError(
                 f'port {port} is not available ({error.strerror}); choose another one: --port {port + 1}, '
-                f'or PORT={port + 1} with make'
+                f'make demo PORT={port + 1} or make arm PAGE={port + 1}'
             ) from None
 
 

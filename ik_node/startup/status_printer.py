@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-HEARD_EVERY = 5.0  # seconds between two reports of the same status
+OK = b'\0'  # of DiagnosticStatus
+HEARD_EVERY = 5.0  # [s] from a report to the next one of the same status, then twice as long each time
 
 
 class StatusPrinter:
@@ -16,16 +17,24 @@ class StatusPrinter:
     def __init__(self, tool: str, say: Callable[[str], None]) -> None:
         self._say = say
         self._who = f'{tool}: ' if tool else ''
-        self._said, self._count, self._next = '', 0, 0.0
+        self._stopped = False
+        self._said, self._count, self._next, self._pause = '', 0, 0.0, HEARD_EVERY
 
     def on_status(self, status: Any) -> None:
-        """Print a status unless it is a repetition."""
+        """Print a status unless ik_node logs it or it is a repetition."""
         values = {pair.key: pair.value for pair in status.values}
         self._count += 1
         now = time.monotonic()
         word = f'{values.get("status")} {values.get("state")}'
+        if not values.get('goal') or status.level != OK:  # in the log of ik_node, in the same terminal
+            self._said = ''
+            if 'call ~/resume' in status.message and not self._stopped:
+                self._say(f'{self._who}to continue, press Resume on the page, or c in ik_teleop')
+            self._stopped = 'call ~/resume' in status.message
+            return
         if now < self._next and word == self._said:
             return
+        self._pause = 2.0 * self._pause if word == self._said else HEARD_EVERY
         errors = ''
         if values.get('position_error', 'nan') != 'nan':  # of a goal for the tool
             errors = (
@@ -33,7 +42,7 @@ class StatusPrinter:
                 f'{float(values["direction_error"]):.5f} rad off; {self._count} goals so far)'
             )
         self._say(f'{self._who}{status.message}{errors}')
-        self._said, self._next = word, now + HEARD_EVERY
+        self._said, self._next = word, now + self._pause
 
 
 class Listener:

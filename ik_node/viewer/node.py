@@ -20,7 +20,7 @@ from ik_node.model.robot import Robot
 from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.conversions import finite_positions
-from ik_node.ros.neighbours import Neighbours
+from ik_node.ros.neighbours import Neighbours, digest
 from ik_node.ros.polled import Polled
 from ik_node.ros.qos import LATCHED, STREAM
 from ik_node.ros.run import ClosableNode, run
@@ -49,6 +49,7 @@ from ik_node.viewer.tool import ViewedTool, selected
 
 FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_states
 SLOW_EVERY = 3  # frames from one update of the sliders and the trail to the next
+MOST_DESCRIPTIONS = 4
 STILL = 1e-4  # [rad or m] between two messages; a smaller change is ignored
 HINT = 'Drag the coloured gizmo, or choose a target track.'
 
@@ -106,9 +107,10 @@ class ViewerNode(ClosableNode):
         self._selected = self._tools[0]  # the tool that folders show which have room for one
         self._robot: Robot | None = None
         self._description = ''
+        self._offered: dict[str, str] = {}  # descriptions that are published, by their digests
+        self._strange = ''  # the last one that is not shown
         self._values: dict[str, float] = {}  # newest joint positions received
         self._moved_time, self._frame = 0.0, 0
-        self._new: dict[str, Any] = {}  # per topic the newest message not displayed yet
         self._polled, self._states = Polled(), list[JointState]()  # the joint_states since the last frame
         self._start()
 
@@ -177,7 +179,11 @@ class ViewerNode(ClosableNode):
             tool.release_gizmo()  # later goals are not received
 
     def _described(self, message: String) -> None:
-        self._new['robot_description'] = message
+        name = digest(message.data)
+        self._offered.pop(name, None)
+        self._offered[name] = message.data
+        if len(self._offered) > MOST_DESCRIPTIONS:
+            del self._offered[next(iter(self._offered))]
         if not self._subscriptions_of_page:
             self._show_frame()
 
@@ -201,11 +207,9 @@ class ViewerNode(ClosableNode):
 
     def _show_frame(self) -> None:
         self._polled.deliver()
-        new, self._new = self._new, {}
         states, self._states[:] = self._states[:], []
         with self._server.atomic():
-            if 'robot_description' in new:
-                self._show_robot(new['robot_description'].data)
+            self._choose_robot()
             self._process_inputs()
             if self._robot is not None:
                 self._take_joints(self._robot, states)
@@ -217,6 +221,24 @@ class ViewerNode(ClosableNode):
                 room.update(moment)
             if self._robot is not None and self._values:
                 self._show_joints()
+
+    def _choose_robot(self) -> None:
+        """Show the newest description, or that of the own node if another session publishes one too."""
+        if not self._offered:
+            return
+        session = self._met.own.session
+        own = [one.description for one in self._met.arms if one.session == session and one.description]
+        newest = next(reversed(self._offered))
+        chosen = next((one for one in own if one in self._offered), newest)
+        if chosen != newest and newest != self._strange:
+            self._strange = newest
+            infos = self.get_publishers_info_by_topic('robot_description')
+            names = sorted({f'{info.node_namespace.rstrip("/")}/{info.node_name}' for info in infos})
+            self.get_logger().warning(
+                f'another robot_description is ignored; publishers: {", ".join(names)}. It is not that of '
+                'the ik_node of this page'
+            )
+        self._show_robot(self._offered[chosen])
 
     def _show_robot(self, text: str) -> None:
         if text == self._description:

@@ -17,6 +17,7 @@ from page import Page
 from viewer_harness import SEED_ARM, SEED_JOINTS, Process, RobotSide, called, started, viewer
 
 from ik_node.model.arm import Arm
+from ik_node.ros.neighbours import Neighbours, digest
 from ik_node.tracks.curves import TRACKS
 from ik_node.viewer.panel.panel import LABELS
 from ik_node.viewer.scene.visuals import draw
@@ -299,6 +300,19 @@ def test_a_new_robot_replaces_the_scene(robot: RobotSide, page: Page) -> None:
     robot.move(turn=1.0)
     robot.describe(SEED_ARM)
     page.wait(lambda: len(page.labels()) == 5, 'the seed arm again')
+
+
+@pytest.mark.usefixtures('seed')
+def test_a_robot_of_another_session_is_not_shown(robot: RobotSide, page: Page) -> None:
+    card = {'since': 1.0, 'takes': ['goal_pose'], 'description': digest(SEED_ARM)}
+    met = Neighbours(robot.node, 'ik_node', **card)
+    page.wait(lambda: any(one.program == 'ik_viewer' for one in met.others), 'the page')
+    robot.describe(TURNER)
+    robot.report('solved: fine', status='solved')
+    page.wait(lambda: 'Solved' in page.text(), 'a frame')
+    assert len(page.labels()) == 5
+    met.tell(description=digest(TURNER))
+    page.wait(lambda: len(page.labels()) == 2, 'the robot of its own node')
 
 
 def test_strange_joint_states_do_no_harm(robot: RobotSide, page: Page, seed: Arm) -> None:

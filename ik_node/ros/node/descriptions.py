@@ -25,6 +25,7 @@ class Descriptions:
         self._node, self._receive = node, receive
         self._subscription: Subscription | None = None
         self._publisher: Publisher | None = None
+        self._pending = ''  # to be published
 
     def open(self, robot: RobotSettings) -> None:
         """Read the description that the settings name, or wait for the topic. Raises IkError."""
@@ -43,6 +44,12 @@ class Descriptions:
     def _take(self, text: str, settings: ArmSettings) -> None:
         self._receive(text)
         if settings.publish_description:
+            self._pending = text
+
+    def publish(self) -> None:
+        """Publish the description of the parameters, if it is to be and has not been."""
+        text, self._pending = self._pending, ''
+        if text:
             if self._publisher is None:
                 self._publisher = OWN_DESCRIPTION.publisher(self._node)
             self._publisher.publish(String(data=text))

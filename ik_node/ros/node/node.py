@@ -181,12 +181,14 @@ class IkNode(ManagedNode):
         joints = {name for arm in arms for name in arm.model.joints.names}
         about = {
             'joints': tuple(sorted(joints)[:MOST_JOINTS]),
-            'description': digest(self._switch.text),
+            'description': digest(self._settings.general.robot_description or self._switch.text),
             'any_session': self._settings.general.accept_other_sessions,
             'waits': bool(ahead := met.ahead() or ('' if met.settled else FINDING)),
         }
         if any(getattr(met.own, name) != value for name, value in about.items()):
             met.tell(**about)
+        if not ahead:  # else it would replace that of the other program on its page
+            self._descriptions.publish()
         for tool in self._tools:
             tool.own.bar(ahead)
             tool.own.refuse(met.refusal)
@@ -342,6 +344,7 @@ class IkNode(ManagedNode):
         """Apply changed settings: limits from the next setpoint, another solver before the next goal."""
         before, self._settings = self._settings, settings
         self._descriptions.change(before.general, settings.general)
+        self._mind_neighbours()
         for tool in self._tools:
             tool.own.set_limits(settings.arms[tool.tool])
         if not settings.same_models(before):

@@ -40,6 +40,8 @@ SILENT = f'{ARM} is there, but has not responded within {PATIENCE:g} s. {OTHER_U
 class Goto:
     """A node that sends goals for a tool and receives the reports on them."""
 
+    _met: Neighbours
+
     def __init__(self, tool: str = '') -> None:
         """tool: its name where there are several."""
         self._prefix, self._of_tool = (f'{tool}/', f'{tool}.') if tool else ('', '')
@@ -82,7 +84,7 @@ class Goto:
             lambda: publisher.get_subscription_count() and self._hearing.get_publisher_count(),
             f'{ARM} is not running: {publisher.topic_name} has no subscriber',
         )
-        met = Neighbours(self._node, 'ik_goto', sends=[self._prefix + topic])
+        met = self._met = Neighbours(self._node, 'ik_goto', sends=[self._prefix + topic])
         self._wait(lambda: met.settled or met.arms, '')
         if refused := met.foreign():
             raise InputError(refused)
@@ -94,7 +96,7 @@ class Goto:
             SILENT,
         )
         if not self._unread:  # not all goals of a stream are reported
-            say('another goal has replaced this one')
+            say(self._replaced())
             return 1
         reporters = self._reporters()
         while True:
@@ -104,13 +106,23 @@ class Goto:
                 if report['status'] == 'rejected' or report['state'] in ENDS:
                     return 0 if report['state'] == 'arrived' and report['status'] == 'solved' else 1
             if self._other > self._number:
-                say('another goal has replaced this one')
+                say(self._replaced())
                 return 1
             if not reporters & self._reporters():  # a node that was started later does not know the goal
                 raise InputError(
                     f'{ARM} has ended or cannot be reached: there will be no more reports on the goal'
                 )
             self.spinner.spin(1.0)
+
+    def _replaced(self) -> str:
+        said = 'another goal has replaced this one'
+        one = next((one for one in self._met.others if one.program == 'ik_goals'), None)
+        if one is None:
+            return said
+        return (
+            f'{said}: {one} sends goals along a track. Choose the track none on the page, or start '
+            'ik_demo with --track none'
+        )
 
     def stop(self) -> None:
         """Stop the arm; a second signal does not prevent that."""

@@ -291,7 +291,7 @@ class ServosNode(ClosableNode):
 
 def refusal(arm: ArmSnapshot) -> str:
     """Return why an arm takes no commands, and what to do, for the users of ik_node; '' if it takes them."""
-    cleared = 'press Clear or Resume on the page, or call ~/resume'
+    cleared = 'press Clear on the page, or call ~/resume'
     if arm.state is ArmState.FAULTED:
         return f'the driver has stopped the servos: {arm.reason}; {cleared}'
     if arm.state in NOT_MEASURED:
