@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ik_node.control.motion.goal_stream import GoalStream
+from ik_node.control.motion.goal_stream import BRIDGED, RETURN, GoalStream
 from ik_node.control.motion.stamps import regularised_stamps
 
 STEP = 0.02  # [s] between goals
@@ -61,7 +61,7 @@ def test_goals_that_come_at_the_same_time_tell_no_motion():
 def test_a_stream_that_has_ended_or_stands_still_has_no_velocity():
     goals = stream(np.arange(6) * STEP)
     assert goals.at(0.1 + 2.4 * STEP) is not None
-    assert goals.at(0.1 + 2.6 * STEP) is None
+    assert goals.at(0.1 + BRIDGED * STEP + RETURN + 0.001) is None
     still = GoalStream(FASTEST)
     for time in np.arange(6) * STEP:
         still.add(parabola(1.0), time, time)
@@ -156,3 +156,15 @@ def test_a_goal_that_is_late_and_the_next_beside_it_are_spread():
     )
     assert even
     assert np.diff(times) == pytest.approx(np.full(7, 0.02), abs=1e-3)
+
+
+def test_a_stream_that_misses_goals_goes_on_and_then_returns_gently_to_the_newest():
+    goals = stream(np.arange(6) * STEP)
+    went_on = goals.at(0.1 + 3.0 * STEP)  # two are lost
+    assert went_on is not None
+    assert went_on.position == pytest.approx(parabola(0.1 + 3.0 * STEP), abs=1e-6)
+    times = np.arange(0.1, 0.0999 + BRIDGED * STEP + RETURN, 0.001)
+    places, rates, _ = np.array([goals.at(time) for time in times]).transpose(1, 0, 2)
+    np.testing.assert_allclose(np.gradient(places, 0.001, axis=0)[5:-5], rates[5:-5], atol=0.02)
+    assert places[-1] == pytest.approx(parabola(0.1), abs=1e-4)
+    assert np.abs(rates[-1]).max() < 0.02

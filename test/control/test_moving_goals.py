@@ -162,14 +162,19 @@ def test_a_target_that_goes_on_where_it_turned_before_is_followed():
     assert np.abs(joint - positions)[200:].max() < 0.03
 
 
-def follow_circle(model, *, follow: bool, laps: float = 1.5) -> tuple[Rig, float]:
-    """Send goals along a circle at 0.1 m/s; return the largest distance of the tool from the goal [m]."""
+def follow_circle(
+    model, *, follow: bool, laps: float = 1.5, missing: tuple[float, float] = (0.0, 0.0)
+) -> tuple[Rig, float]:
+    """Send goals along a circle at 0.1 m/s; return the largest distance of the tool from the goal [m].
+
+    missing: from when to when [s] after the beginning no goal arrives.
+    """
     rig = Rig(model)
     rig.controller.set_limits(ArmSettings(**{**vars(SETTINGS), 'follow_goals': follow}))
     track = Track('circle', (0.4, 0.1, -0.2), 0.05, 0.1, (0.0, 0.0, -1.0))
     begin, distances = rig.time, []
     for k in range(round(100 * laps * track.lap)):
-        if k % 2 == 0:
+        if k % 2 == 0 and not missing[0] < rig.time - begin < missing[1]:
             now = rig.time
             goal = Goal(track.position(now - begin))
             rig.controller.submit(Asked(goal, arrival=AFTER + now, received=now, goal_time=now))
@@ -186,6 +191,13 @@ def test_a_goal_on_a_circle_is_followed_not_chased(model):
     assert rig.reports[-1].phase == 'arrived'
     _, chased = follow_circle(model, follow=False)
     assert chased > 0.005
+
+
+@pytest.mark.parametrize(('gap', 'most'), [(0.05, 0.0005), (0.1, 0.006), (0.2, 0.035)])
+def test_an_arm_catches_up_with_a_circle_whose_goals_were_missing_for_a_moment(model, gap, most):
+    """The goal moves by 0.1 m/s; with a new blend the arm would be behind for seconds."""
+    _, distance = follow_circle(model, follow=True, missing=(3.0, 3.0 + gap))
+    assert distance < most
 
 
 def test_a_stop_ends_the_pursuit(model):

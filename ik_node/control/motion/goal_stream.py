@@ -18,7 +18,8 @@ from ik_node.control.motion.stamps import plausible_stamps, regularised_stamps
 STREAM_GAP = 0.5  # [s] between goals: a shorter gap makes them one moving goal
 FOLLOWED_GAP = 0.13  # [s] between goals from which a velocity can be estimated: 10 Hz with some jitter
 AHEAD = 0.25  # [s] maximum extrapolation after the newest goal
-BRIDGED = 2.5  # intervals after which the stream has ended: one goal may be lost
+BRIDGED = 3.5  # intervals after which the stream may have ended: two goals may be lost
+RETURN = 0.4  # [s] in which the extrapolated motion then comes to rest at the newest goal
 STAMPED, RECEIVED = 4, 8  # goals in an estimate, by stamps and by times of arrival, which have more jitter
 JUMP = 0.1  # [rad or m] beyond what the speed limits allow: the goal has jumped
 
@@ -106,10 +107,21 @@ class GoalStream:
         if self._motion is None:
             return None
         newest, interval, place, rate, bend = self._motion
-        ahead = time - newest
-        if not -STREAM_GAP < ahead <= min(BRIDGED * interval, AHEAD):
+        ahead, known = time - newest, min(BRIDGED * interval, AHEAD)
+        if not -STREAM_GAP < ahead < known + RETURN:
             return None
-        return MotionState(place + (rate + bend * ahead) * ahead, rate + 2.0 * bend * ahead, 2.0 * bend)
+        t = min(ahead, known)
+        position, velocity = place + (rate + bend * t) * t, rate + 2.0 * bend * t
+        if ahead <= known:
+            return MotionState(position, velocity, 2.0 * bend)
+        # A cubic, gentle so that an arm for which goals come again has little to catch up; without the
+        # acceleration, which is no demand of the goal.
+        s, beyond = (ahead - known) / RETURN, position - place
+        return MotionState(
+            place + (1.0 - s) ** 2 * ((1.0 + 2.0 * s) * beyond + s * RETURN * velocity),
+            (1.0 - s) * ((1.0 - 3.0 * s) * velocity - 6.0 * s / RETURN * beyond),
+            np.zeros(len(place)),
+        )
 
 
 def _older(stamp: float | None, last: float | None) -> bool:

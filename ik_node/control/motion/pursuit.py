@@ -8,7 +8,8 @@ limits allow, up to 1 or to what the demand of the target allows. With k = 1 the
 without lag; with less they are on a smaller copy of its curve, in phase with it. If a limit is reached
 nevertheless, m is reset so that r equals the joint positions, and k is lowered. Thus nothing winds up, and r
 stays between the target and the initial joint positions. Distant joints approach by a time-optimal plan
-first.
+first. If goals were missing for a moment, so that the joints braked, they catch up with a target that leaves
+room in the limits by a time-optimal plan relative to it: with the blend they would need seconds.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ik_node.checks import Array
 from ik_node.control.motion.demand import Demand
 from ik_node.control.motion.motion_state import MotionState
 from ik_node.control.motion.turning_points import TurningPoints
-from ik_node.kernels.tracking.pursuit import KEPT
+from ik_node.kernels.tracking.pursuit import KEPT, LEAST_ROOM, MOST_ROOM
 
 LARGEST_GAIN = 0.4  # of the poles per period: faster ones would not be stable with constant jerk in a period
 USED = 0.93  # share of the limits that the target's part of the blend may need
@@ -35,6 +36,9 @@ NEAR_BY, LAG = (
     0.25,
 )  # [rad or m, s]: up to this distance, plus the motion of the target in this time, is near
 FAR = 9.0  # times that distance: the target has jumped
+CATCHING, CAUGHT = 0.9, 0.5  # shares of the jerk limit: of catching up, and at which it has ended
+
+ALL = np.array([1.0, 0.0, 0.0])  # the share at which the target itself is chased
 
 Limits: TypeAlias = tuple[Array, Array, Array]  # velocity, acceleration and jerk, each (n,)
 
@@ -55,6 +59,7 @@ class Pursuit:
         self._demand, self._turning_points = Demand(self.n), TurningPoints(self.n)
         self._gap = np.zeros(self.n)  # largest recent distances between target and slow point
         self._lack = np.zeros(self.n)  # of acceleration, because of limits
+        self._catching_up = False
 
     def step(
         self, now: MotionState, target: MotionState, limits: Limits, smoothing: float, dt: float
@@ -72,16 +77,28 @@ class Pursuit:
         joints, goal, most = np.array(now), np.array(target), np.array(limits)
         self._demand.note(goal, most, dt)
         turns = self._turning_points.between(target.position, dt)
+        pole = min(1.0 / smoothing, LARGEST_GAIN / dt)
+        if self._catching_up:
+            jerk = self._catching(joints, goal, most, pole, dt)
+            if jerk is not None:
+                kernels.chase(
+                    joints, joints, _asking(joints, jerk, pole, dt), most, turns, ALL, pole, self._lack, dt
+                )
+                return MotionState(*joints)
         if self._calm is None:
             self._calm = joints.copy()
         kernels.drift(self._calm, goal, most, float(self._share[0]), dt)
         self._blend(goal, most, dt)
-        pole = min(1.0 / smoothing, LARGEST_GAIN / dt)
         if kernels.chase(joints, self._calm, goal, most, turns, self._share, pole, self._lack, dt):
-            self._yield(joints, goal, dt)
+            if self._share[0] == 1.0 and self._demand.worst <= USED:
+                self._catching_up = True
+            else:
+                self._yield(joints, goal, dt)
         return MotionState(*joints)
 
-    def _approached(self, now: MotionState, position: Array, limits: Limits, dt: float) -> MotionState:
+    def _approached(
+        self, now: MotionState, position: Array, limits: Limits, dt: float, together: bool = False
+    ) -> MotionState:
         """Return the state dt [s] after now of a time-optimal motion to rest at position (n,)."""
         request = InputParameter(self.n)
         request.current_position, request.current_velocity, request.current_acceleration = (
@@ -89,11 +106,30 @@ class Pursuit:
         )
         request.target_position = position.tolist()
         request.max_velocity, request.max_acceleration, request.max_jerk = (x.tolist() for x in limits)
-        request.synchronization = Synchronization.No
+        request.synchronization = Synchronization.Time if together else Synchronization.No
         plan = calculated(self._approach, request)
         if plan is None:  # end the acceleration
             return advanced(now, np.clip(-now.acceleration / dt, -limits[2], limits[2]), dt)
         return MotionState(*(np.array(x) for x in plan.at_time(dt)[:3]))
+
+    def _catching(self, joints: Array, target: Array, limits: Array, pole: float, dt: float) -> Array | None:
+        """Return the jerks (n,) of the next dt [s] that bring the joints to the target; None at its end.
+
+        It ends where the chase itself needs no more than a part of the jerk limit, or without room.
+        """
+        before = _back(target, dt)
+        gap = joints - before
+        asked = np.abs(np.array([pole**3, 3.0 * pole**2, 3.0 * pole]) @ gap)
+        close = bool((asked <= CAUGHT * limits[2]).all())
+        if close or self._demand.worst > USED:
+            self._catching_up, self._lack, self._calm = False, np.zeros(self.n), joints.copy()
+            self._share, self._aim = np.array([float(close), 0.0, 0.0]), 1.0
+            return None
+        room = np.clip(1.0 - self._demand.peaks, LEAST_ROOM, MOST_ROOM)
+        free = room[0] * limits[0], room[1] * limits[1], CATCHING * limits[2]
+        after = self._approached(MotionState(*gap), np.zeros(self.n), free, dt, True)
+        jerk: Array = (target[2] + after.acceleration - joints[2]) / dt
+        return jerk
 
     def _blend(self, target: Array, limits: Array, dt: float) -> None:
         """Move the share towards its aim. target, limits: (3, n)."""
@@ -122,6 +158,20 @@ class Pursuit:
         self._aim, k = min(self._aim, lower), min(lower, KEPT)
         self._share, self._lack = np.array([k, 0.0, 0.0]), np.zeros(self.n)
         self._calm = (after - k * target) / (1.0 - k)
+
+
+def _back(target: Array, dt: float) -> Array:
+    """Return the state (3, n) of a target dt [s] before, at its acceleration."""
+    velocity = target[1] - target[2] * dt
+    return np.array([target[0] - (velocity + 0.5 * target[2] * dt) * dt, velocity, target[2]])
+
+
+def _asking(now: Array, jerk: Array, pole: float, dt: float) -> Array:
+    """Return the target (3, n) for which the chase with all of the share asks for a jerk (n,)."""
+    acceleration = now[2] + jerk / (3.0 * pole)
+    return np.array(
+        [now[0] + (now[1] + 0.5 * acceleration * dt) * dt, now[1] + acceleration * dt, acceleration]
+    )
 
 
 def calculated(ruckig: Ruckig, request: InputParameter) -> Trajectory | None:
