@@ -14,7 +14,7 @@ from ik_node.teach.check import Checked
 
 PATIENCE = 20.0  # [s] for the answer of ik_node to a goal
 REPEAT = 2.0  # [s] for which ik_node takes the same joint goal for a repeat of the last one, and more
-ELSEWHERE = (0.05, 0.005)  # [rad, m] from where the arm should be at rest
+ELSEWHERE = (0.1, 0.005)  # [rad, m] from where the arm should be at rest: more than what counts as arrived
 LATE = 2.0  # [s] for positions to arrive; an arm that is elsewhere for longer was moved by somebody
 ENDS = ('stopped', 'faulted', 'hand-guided', 'waiting', 'inactive', 'ready')  # states that end a run
 

@@ -39,17 +39,36 @@ def test_an_arm_that_stays_away_ends_its_goal_and_says_which_joint_and_how_far(r
     real.go(yaw=0.2)
     for _ in range(300):
         real.tick()
-        real.measure_all(yaw=0.95 * real.position('yaw') + 0.005, shoulder=-0.02)
+        real.measure_all(yaw=0.7 * real.position('yaw'), shoulder=-0.08)
     assert real.state is State.HOLDING
     assert phases(real)[-1] == 'stopped'
-    assert real.reports[-1].message.endswith(
-        'ended before the arm arrived: joint "shoulder" is 0.02 rad away from its target'
+    message = real.reports[-1].message
+    told = (
+        'ended before the arm arrived',
+        'yaw" is 0.06',
+        'shoulder" is 0.08',
+        ' mm off',
+        'P gain',
+        'arrival_tolerance',
     )
+    assert all(part in message for part in told)
     real.go(yaw=0.3)
     for _ in range(100):
         real.tick()
         real.measure_all(yaw=real.position('yaw'))
     assert phases(real)[-1] == 'arrived'
+
+
+def test_an_arm_that_sags_arrives_after_a_second_and_tells_how_far_it_is_off(real: Rig) -> None:
+    real.go(yaw=0.2)
+    for _ in range(300):
+        real.tick()
+        real.measure_all(yaw=real.position('yaw'), shoulder=-0.04)
+        if real.position('yaw') < 0.2:
+            assert phases(real)[-1] == 'moving'
+    assert phases(real)[-1] == 'arrived'
+    assert 'shoulder" is 0.04' in real.reports[-1].message
+    assert ' mm off' in real.reports[-1].message
 
 
 @pytest.mark.parametrize(('short', 'phase'), [(0.0008, 'arrived'), (0.003, 'stopped')])

@@ -97,11 +97,12 @@ class GoalTracker:
         message = f'{request.source} rejected: {reason}'
         self._reports.add(Report(Level.ERROR, message, 'rejected', 'rejected', state, request, self._number))
 
-    def arrive(self) -> None:
-        """Report that the arm has arrived, if it pursues requests."""
+    def arrive(self, inexact: str | None = None) -> None:
+        """Report that the arm has arrived, if it pursues requests. inexact: how far off it is."""
         if self._at_the_end:
             for report in self._at_the_end.values():
-                self._reports.add(report)
+                message = f'{report.message}; {inexact}' if inexact else report.message
+                self._reports.add(replace(report, message=message))
             self._at_the_end.clear()
             self._share = 1.0
 

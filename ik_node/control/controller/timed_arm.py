@@ -122,12 +122,15 @@ class TimedArm(ArmState):
 
     def _rest(self) -> None:
         if self._state in ON_ITS_WAY:
-            lacking = self._lacking() if self._tracker.pursues else None
-            if lacking is not None and not self._tracker.waited(self._ticked):
-                return
+            inexact = lacking = self._lacking() if self._tracker.pursues else None
+            if inexact is not None:
+                if not self._tracker.waited(self._ticked):
+                    return
+                if self._outputs.done():
+                    lacking = self._joints.hanging(self._feedback)
             self._on(Event.ARRIVED)
             if lacking is None:
-                self._tracker.arrive()
+                self._tracker.arrive(inexact)
             else:
                 self._tracker.end(self._state, lacking)
             return
@@ -137,7 +140,7 @@ class TimedArm(ArmState):
         """Return why an arm with constant commands has not arrived yet, None if it has."""
         if not self._outputs.done():
             return 'the controller has not ended its trajectory'
-        return self._joints.lacking(self._feedback) if self._feedback.expected else None
+        return self._joints.inexact(self._feedback) if self._feedback.expected else None
 
     def _guard(self, time: float) -> None:
         """Check hand guiding, conflicts with other arms, and whether measurements are late or missing."""

@@ -29,10 +29,12 @@ from ik_node.control.robot.motion_limits import limits_of_motion
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.settings.workspace import Workspace
 from ik_node.control.state.target_plan import TargetPlan
+from ik_node.errors import quoted
 
 HAND_GUIDING_SHARE = 0.25  # of the velocity limits
 CATCH_UP = 0.5  # share of the tolerance to which measurements must catch up before the arm continues
 FAR = 0.1  # [rad or m]
+PROMPT = 0.001, 0.01  # [m, rad] from its target within which a joint has arrived at once
 ANNOUNCE_PERIOD = 0.1  # [s] between announcements of changes while the arm follows a moving target
 
 
@@ -275,11 +277,39 @@ class ArmJoints(CommandedJoints):
         self._plans = [group.motion.plan for group in self.groups]
         return True
 
-    def lacking(self, feedback: Feedback) -> str | None:
-        """Return which joint of the arm has not yet reached its command, None if all have."""
+    def lacking(self, feedback: Feedback, tolerance: Array) -> str | None:
+        """Return which joints are farther than tolerance (k,) from their targets; None if none is."""
+        measured, targets = self._measured(feedback), self.arm.motion.position
+        errors = self._following.apart(measured, targets)
+        far = np.flatnonzero(np.nan_to_num(errors) > tolerance)
+        if not far.size:
+            return None
+        joints = [
+            f'joint {quoted(self.arm.names[i])} is {errors[i]:.3g} {unit}'
+            for i, unit in zip(far, np.where(self._model.prismatic, 'm', 'rad')[far], strict=True)
+        ]
+        reached = np.where(np.isnan(measured), targets, measured)
+        off = max(
+            float(np.linalg.norm(tool.arm.fk(reached[columns])[0] - tool.arm.fk(targets[columns])[0]))
+            for tool, columns in self._model.tools()
+        )
+        whose = 'its target' if far.size == 1 else 'their targets'
+        return f'{" and ".join(joints)} away from {whose}, the tool {1e3 * off:.1f} mm off'
+
+    def hanging(self, feedback: Feedback) -> str | None:
+        """Return which joints are farther than their arrival tolerance from their targets, and what helps."""
         tolerance = self._model.arrival_tolerance(self._settings)
-        error = self._following.elsewhere(self._measured(feedback), self.arm.motion.position, tolerance)
-        return None if error is None else f'{error} its target'
+        found = self.lacking(feedback, tolerance)
+        return found and (
+            f'{found}: raise the P gain of their servos or take load off, or, if that is near enough, raise '
+            f'arrival_tolerance ({self._settings.arrival_tolerance:g} rad; linear_arrival_tolerance: '
+            f'{self._settings.linear_arrival_tolerance:g} m)'
+        )
+
+    def inexact(self, feedback: Feedback) -> str | None:
+        """Return which joints are not quite at their targets, None if all are."""
+        prompt = np.where(self._model.prismatic, *PROMPT)
+        return self.lacking(feedback, np.minimum(prompt, self._model.arrival_tolerance(self._settings)))
 
     def following_error(self, positions: Mapping[str, float], time: float, received: float) -> str | None:
         """Return which joint exceeds its following error by positions measured at time [s]; None: none."""

@@ -115,14 +115,14 @@ class FollowingError:
                 return late(self._newest - time)
         return None
 
-    def elsewhere(self, measured: Array, places: Array, tolerance: Array | None = None) -> str | None:
-        """Return which joint is measured (n,), NaN: not, farther than tolerance (n,) from positions (n,).
+    def elsewhere(self, measured: Array, places: Array) -> str | None:
+        """Return which joint is measured (n,), NaN: not, farther than its tolerance from positions (n,)."""
+        return self._beyond(self.apart(measured, places), self._tolerance)
 
-        tolerance: None: that of following.
-        """
+    def apart(self, measured: Array, places: Array) -> Array:
+        """Return how far joints measured (n,) are from positions (n,), NaN where they are not measured."""
         gap = measured - places
-        allowed = self._tolerance if tolerance is None else tolerance
-        return self._beyond(np.abs(gap + self._turns(-gap)), allowed)
+        return np.abs(gap + self._turns(-gap))
 
     def _beyond(self, errors: Array, tolerance: Array, shown: Array | None = None) -> str | None:
         """Return which joint has the greatest of errors (n,) beyond tolerance, with its distance."""

@@ -119,8 +119,9 @@ class ArmSettings(TeleopSettings, GoalSettings, SearchSettings, DescriptionSetti
         high=2.0,
     )
     arrival_tolerance: float = parameter(
-        0.01,
-        'distance of a measured revolute joint from its target within which it has arrived [rad]',
+        0.05,
+        'distance of a measured revolute joint from its target within which it has arrived, after a second; '
+        'within 0.01 rad at once [rad]',
         low=1e-4,
         high=10.0,
     )
