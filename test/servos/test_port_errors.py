@@ -80,3 +80,17 @@ def test_programs_that_take_ports_are_named_with_a_remedy(monkeypatch, name, rem
     error = explain('/dev/ttyACM0', BlockingIOError(errno.EAGAIN, 'busy'))
     assert f'in use by {name} (process 42): ' in str(error)
     assert remedy in str(error)
+
+
+def test_a_program_that_had_the_port_open_before_is_named(tmp_path):
+    port = tmp_path / 'ttyACM0'
+    port.touch()
+    with port.open() as held, subprocess.Popen(['sleep', '60'], stdin=held) as other:
+        try:
+            held.close()
+            with pytest.raises(PortError, match=rf'in use by sleep \(process {other.pid}\)'):
+                SerialLine(str(port), BAUD)
+        finally:
+            other.kill()
+    with pytest.raises(PortError, match='not a serial port'):
+        SerialLine(str(port), BAUD)

@@ -43,7 +43,10 @@ class MeasuredWatch:
         self._checked = self._quiet_until = float('-inf')
         self._auto = True
         self.topic, self.offered = self._measured.removeprefix('/'), False
-        self._offered = False  # measurements have a publisher, or are always needed
+        self._offered = (
+            False  # measurements have a publisher, or had one that was heard, or are always needed
+        )
+        self.heard = False  # a measurement has arrived
         self.expected = False
         self.alone = True
 
@@ -65,7 +68,8 @@ class MeasuredWatch:
             return False
         self._checked = time.monotonic()
         self.offered = self._node.count_publishers(self._measured) > 0
-        self._offered = self._auto and (self._offered or self._always or self.offered)
+        had = self._offered and self.heard
+        self._offered = self._auto and (had or self._always or self.offered)
         self.expected = wait_for_measured == 'true' or self._offered
         self.alone = self._commands == self._measured or self._node.count_publishers(self._commands) <= 1
         return True

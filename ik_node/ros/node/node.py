@@ -318,6 +318,7 @@ class IkNode(ManagedNode):
         if self._ignored:
             self._ignored = ''
             self._look_for_measurements(True)
+        self._watch.heard = True
         now = self._time.now()
         stamp = self._time.of(message.header.stamp)
         self._clocks.heard(now, stamp)

@@ -60,6 +60,7 @@ class Player:
         self._base = self._speed = math.nan  # speed_scaling before the run, and at present
         self._ended: float | None = None  # when the run ended [s]
         self._asked = -math.inf  # when the speed was looked at [s]
+        self._looking = False  # at the speed, before another one is set
         self.joints: dict[str, float] = {}  # positions by name, while it listens
         self._rested: Mapping[str, float] = {}  # joints since the arm is at rest
         self._since = self._deadline = self._seen = math.inf  # times [s]
@@ -102,7 +103,7 @@ class Player:
         self.runner, self._base, self._speed, self._ended = runner, speed, speed, None
         self._reporters = self._found()
         self._parameters.reset()
-        self._asked = -math.inf
+        self._asked, self._looking = -math.inf, False
 
     def release(self) -> None:
         """Listen no longer."""
@@ -164,8 +165,7 @@ class Player:
             self._parameters.refresh()  # it gives up after a while
             return
         if abs(speed - self._speed) > 1e-9:
-            if self._parameters.set(**{SPEED: speed}):
-                self._speed = speed
+            self._set_speed(speed)
             return
         message: Any
         if order.joints is not None:
@@ -198,11 +198,31 @@ class Player:
             self._ended = now
         if self._parameters.busy and now < self._ended + PATIENCE:
             self._parameters.refresh()
-        elif self._speed == self._base or not self._parameters.set(**{SPEED: self._base}):
+        elif self._speed == self._base or now > self._ended + PATIENCE or not self._set_speed(self._base):
             self.runner = None
             self.release()
-        else:
-            self._speed = self._base
+
+    def _set_speed(self, speed: float) -> bool:
+        """Set the speed once it is known that nobody else has changed it; return whether that may succeed.
+
+        Another one stays: an operator may just have lowered it.
+        """
+        if not self._looking:
+            self._looking, self._asked = True, -math.inf
+            self._parameters.reset()
+        present = self._parameters.values.get(SPEED)
+        if present is None:  # not answered yet
+            if self._seen > self._asked + LOOK:
+                self._asked = self._seen
+                self._parameters.refresh()
+            return bool(self._reporters & self._found())
+        self._looking = False
+        if abs(present - self._speed) > 1e-9:
+            return False
+        if not self._parameters.set(**{SPEED: speed}):
+            return False
+        self._speed = speed
+        return True
 
     def _speed_answered(self, rejection: str) -> None:
         if rejection and self.runner is not None:

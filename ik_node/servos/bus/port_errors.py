@@ -11,6 +11,8 @@ from pathlib import Path
 from ik_node.errors import path_text
 from ik_node.servos.bus.transport import PortError
 
+TERMINALS = '/dev/pts/'  # emulated servos, whose program holds both ends
+
 # Programs that take serial ports of which they know nothing, and how one stops them.
 _INTRUDERS = {
     'ModemManager': 'it treats every new port as a modem; stop it: sudo systemctl disable --now ModemManager',
@@ -36,6 +38,13 @@ def explain(port: str, error: OSError) -> PortError:
     if error.errno in (errno.ENOTTY, errno.EINVAL, errno.EISDIR):
         return PortError(f'{name} is not a serial port, or does not support this baud rate. {_present()}')
     return PortError(f'{name} cannot be opened: {error.strerror or error}. Plug the adapter in again')
+
+
+def check_alone(port: str) -> None:
+    """Raise PortError if another program has opened a port before, without a lock."""
+    device = os.path.realpath(port)
+    if not device.startswith(TERMINALS) and _holding(device):
+        raise PortError(f'{path_text(port)} is in use{_holders(port)}')
 
 
 def gone(port: str) -> PortError:

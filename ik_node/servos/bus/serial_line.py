@@ -12,7 +12,7 @@ import time
 
 from ik_node.errors import InputError
 from ik_node.extras import load
-from ik_node.servos.bus.port_errors import explain, gone
+from ik_node.servos.bus.port_errors import check_alone, explain, gone
 from ik_node.servos.bus.transport import PortError
 
 _MOST = 4096  # [bytes] read at once
@@ -27,6 +27,7 @@ class SerialLine:
         serial = load('serial', 'a servo bus')
         self._port = port
         self._closed = False
+        check_alone(port)
         try:
             self._serial = serial.Serial(port, baud, timeout=0, exclusive=True)
         except ValueError as error:
