@@ -59,7 +59,7 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         '--description-file', default='', metavar='ROBOT',
         help=f'a .urdf or .xacro file, or one of {", ".join(ROBOTS)}; default: with --servos the one that '
-        f'the profile names, else {SEED}',
+        f'the profile names, else {SEED}; arguments of a .xacro follow as name:=value',
     )  # fmt: skip
     parser.add_argument('--params-file', help='parameter file that defines the tools of a multi-tool robot')
     parser.add_argument('--base-link', default='', help='reference link of goals; default: the root')
