@@ -197,7 +197,7 @@ def test_the_way_to_the_last_goal_is_checked_when_a_stream_ends(folding):
         if k == 30:
             way.rejection = lambda *_: 'the way is not free'  # known distances do not ask for it
     assert rig.state is State.MOVING
-    rig.tick(20)
+    rig.tick(60)  # the stream has ended
     assert 'the way is not free' in rig.reports[-1].message
     rig.settle()
     assert rig.state is State.HOLDING
