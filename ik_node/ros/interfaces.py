@@ -176,6 +176,13 @@ MEASURED_STATES = SubscribedTopic(
     MEASURED,
     MANY_JOINTS,
 )
+CONTROLLER_STATE = SubscribedTopic(
+    'controller_state',
+    'control_msgs/JointTrajectoryControllerState',
+    'with an `output` of trajectories: where the controller commands the joints, compared with '
+    'the trajectories sent; with the parameter `controller`, the topic of that controller',
+    NEWEST,
+)
 PROJECT_POSE = SubscribedTopic(
     '~/project_pose',
     'geometry_msgs/PoseStamped',

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 from control_harness import PERIOD
@@ -11,6 +13,7 @@ from small_arm import ARM_JOINTS
 
 from ik_node.control.robot.arm_model import ArmModel
 from ik_node.control.state.states import State
+from ik_node.errors import InputError
 from ik_node.sim.controllers import Controllers
 
 FASTEST, HARDEST = 1.0, 5.0  # [rad/s, rad/s^2] limits of the joint yaw
@@ -19,8 +22,10 @@ FASTEST, HARDEST = 1.0, 5.0  # [rad/s, rad/s^2] limits of the joint yaw
 class Behind:
     """An arm behind a simulated controller, each with a clock of its own and messages between them."""
 
-    def __init__(self, model: ArmModel, rate: float, seed: int) -> None:
+    def __init__(self, model: ArmModel, rate: float, seed: int, latest: float = 0.0) -> None:
+        """latest: messages arrive up to this late [s], in order, and the controller reports its reference."""
         self.rig = Driven(model)
+        self._latest, self._arrival = latest, 0.0
         self.rig.measure_all(yaw=0.2)
         self.rig.tick(2)
         self._random = np.random.default_rng(seed)
@@ -29,22 +34,34 @@ class Behind:
         self._controllers = Controllers(ARM_JOINTS, ARM_JOINTS, start, self._period)
         self._time = self.rig.time + self._random.uniform(0.0, self._period)
         self._sent = 0
+        self._reference = dict(zip(ARM_JOINTS, start.tolist(), strict=True))
         self._coming: list[tuple[float, object]] = []
         self.commands: list[float] = []
 
     def tick(self, count: int = 1, dt: float = PERIOD) -> None:
         for _ in range(count):
             self.rig.tick(1, dt)
-            late = self.rig.time + self._random.uniform(0.0005, 0.004)
-            self._coming += [(late, each) for _, each in self.rig.output.sent[self._sent :]]
+            for _, each in self.rig.output.sent[self._sent :]:
+                late = self._random.uniform(0.0005, 0.004) + self._random.uniform(0.0, self._latest)
+                self._arrival = max(self._arrival, self.rig.time + late)
+                self._coming.append((self._arrival, each))
             self._sent = len(self.rig.output.sent)
             while self._time < self.rig.time + PERIOD:
                 while self._coming and self._coming[0][0] <= self._time:
                     at, each = self._coming.pop(0)
-                    rows = [row.tolist() for row in each.rows]
-                    self._controllers.follow(at, each.names, each.times.tolist(), *rows, stamp=each.begins)
-                self.commands.append(float(self._controllers.targets(self._time)[0]))
+                    rows = [row[each.starts :].tolist() for row in each.rows]
+                    stamp = None if each.on_arrival else each.begins
+                    self._take(at, each.names, each.times[each.starts :].tolist(), *rows, stamp=stamp)
+                if self._latest:  # what was commanded one period ago is for now
+                    self.rig.controller.on_reference(self._reference, self._time)
+                places = self._controllers.targets(self._time)
+                self._reference = dict(zip(ARM_JOINTS, places.tolist(), strict=True))
+                self.commands.append(float(places[0]))
                 self._time += self._period
+
+    def _take(self, *trajectory: object, stamp: float | None) -> None:
+        with contextlib.suppress(InputError):  # it ends in the past
+            self._controllers.follow(*trajectory, stamp=stamp)
 
     def judge(self) -> None:
         velocity = np.diff(self.commands) / self._period
@@ -106,5 +123,60 @@ def test_a_controller_that_coasted_while_the_computer_stood_still_is_joined_wher
         if k % 100 == 99:
             arm.tick(1, 0.43)
     arm.tick(250)
+    assert arm.rig.state is State.HOLDING, arm.rig.reports[-1].message
+    arm.judge()
+
+
+@pytest.mark.parametrize('rate', [100.0, 500.0])
+def test_motions_from_rest_keep_the_limits_however_late_they_arrive(model: ArmModel, rate: float) -> None:
+    arm = Behind(model, rate, seed=6, latest=0.5)
+    arm.tick()
+    for k in range(3):
+        arm.rig.go(yaw=(-1.0, 1.0)[k % 2])
+        arm.tick(360)
+        assert arm.rig.state is State.HOLDING, arm.rig.reports[-1].message
+    arm.judge()
+
+
+@pytest.mark.parametrize('rate', [100.0, 500.0])
+def test_stops_keep_the_limits_on_a_computer_that_is_always_late(model: ArmModel, rate: float) -> None:
+    arm = Behind(model, rate, seed=7, latest=0.5)
+    arm.tick()
+    arm.rig.go(yaw=1.0)
+    arm.tick(360)
+    for k in range(3):
+        arm.rig.go(yaw=(-1.5, 1.5)[k % 2])
+        arm.tick((10, 60, 150)[k])  # also before the controller has begun
+        arm.rig.controller.stop()
+        arm.tick(250)
+        assert arm.rig.state is State.STOPPED, arm.rig.reports[-1].message
+        arm.rig.controller.resume()
+    arm.judge()
+
+
+def test_a_stop_that_alone_is_late_is_a_fault_and_the_arm_goes_on_from_where_its_controller_is(
+    model: ArmModel,
+) -> None:
+    """Nothing told that it would be late, and the controller jumps; but nobody is told that it stopped."""
+    arm = Behind(model, 500.0, seed=9, latest=1e-6)
+    arm.tick()
+    arm.rig.go(yaw=1.5)
+    arm.tick(90)
+    arm.rig.controller.stop()
+    arm._arrival = arm.rig.time + 0.3
+    arm.tick(100)
+    assert arm.rig.state is State.FAULTED
+    assert 'has not reached the controller' in arm.rig.reports[-1].message
+    assert not any(report.message.startswith('stopped') for report in arm.rig.reports)
+    place = arm.commands[-1]
+    del arm.commands[:-2]
+    for yaw in (place - 0.3, place - 0.31):  # the arm hangs below its commands
+        arm.rig.measure_all(yaw=yaw)
+        arm.rig.tick(1)
+    arm.rig.controller.resume()
+    arm.rig.measure_all(yaw=place - 0.31)
+    arm.tick(2)
+    arm.rig.go(yaw=-1.5)
+    arm.tick(500)
     assert arm.rig.state is State.HOLDING, arm.rig.reports[-1].message
     arm.judge()

@@ -153,12 +153,14 @@ def test_an_arm_goes_on_only_once_its_controller_has_come_to_rest(rig: Driven) -
     rig.tick(1)
     (time, halt) = rig.output.sent[-1]
     assert halt.duration > 0.2
-    rig.controller.resume()
     while rig.time < time + halt.duration:
         rig.measure_all(yaw=float(halt.states([rig.time])[0, 0, 0]))
         assert rig.tick(1) is None
-        assert rig.state is State.WAITING
-        assert 'until the controller rests' in rig.controller.condition()[1]
+        with pytest.raises(InputError, match='still coming to rest'):
+            rig.controller.resume()
+    rig.tick(2)
+    rig.controller.resume()
+    assert rig.controller.resuming
     rig.rest_at(yaw=float(halt.positions[-1, 0]))
     assert rig.state is State.HOLDING
     assert rig.position('yaw') == pytest.approx(halt.positions[-1, 0])

@@ -14,6 +14,7 @@ from ik_node.ros.interfaces import Interface, PublishedTopic, Service, Subscribe
 ELSEWHERE = {'/rosout', '/parameter_events', '/clock', '/tf', '/tf_static'}
 ABSENT = {  # with other parameters only
     (SubscribedTopic, '/robot_description'),
+    (SubscribedTopic, '/controller_state'),
     (PublishedTopic, '/joint_trajectory'),
     (PublishedTopic, '/position_commands'),
 }

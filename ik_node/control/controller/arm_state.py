@@ -25,7 +25,8 @@ from ik_node.control.state.states import READY, REJECTING, TRANSITIONS, Event, S
 from ik_node.control.targets.targets import Targets
 
 ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # reported on entry
-HALTING = 'waiting until the controller rests where it was halted'
+HALTING = 'the joint controller is still coming to rest; try again in a second'
+RESUMING = 1.0  # [s] after a resume in which requests wait for the measured joints
 NO_MODEL = 'no robot model yet: waiting for robot_description'
 
 
@@ -57,9 +58,11 @@ class ArmState:
         self._fault_reason = ''
         self._barred = ''  # why the arm must not become ready, besides what it waits for
         self._refused = ''  # why its driver takes no commands
+        self._resumed = -math.inf  # when the arm was last resumed (time.perf_counter)
         self._ended = False  # no more setpoints are sent
         self._robot.join(self._reports.deliver)
         self._ticked, self._guided_until = -math.inf, 0.0  # times: of the last tick, and of hand guiding
+        self._unsettled = math.inf  # since when the controller has not come to rest after a stop [s]
 
     @property
     def state(self) -> State:
@@ -75,6 +78,11 @@ class ArmState:
     def interruptions(self) -> int:
         """How often the arm was interrupted, as in Snapshot."""
         return self._interruptions
+
+    @property
+    def resuming(self) -> bool:
+        """Whether the arm was resumed a moment ago and is about to accept goals, once it is measured."""
+        return self._state is State.WAITING and perf_counter() < self._resumed + RESUMING
 
     @property
     def resting(self) -> bool:

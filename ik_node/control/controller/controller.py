@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import perf_counter
 
 import numpy as np
 
 from ik_node.checks import Array
+from ik_node.control.controller.arm_state import HALTING
 from ik_node.control.controller.timed_arm import TimedArm
 from ik_node.control.joints.arm_joints import ArmJoints
 from ik_node.control.motion.motion import JointMotion
@@ -267,12 +269,18 @@ class ArmController(TimedArm):
                 self._on(Event.STOP)
 
     def resume(self) -> None:
-        """Accept goals again after a stop or a fault. After a fault the arm must be measured again."""
+        """Accept goals again after a stop or a fault. After a fault the arm must be measured again.
+
+        Raises InputError while joints move, or a controller is not yet at rest.
+        """
         with self._change():
             if self._model is None or self._joints.moving:
                 raise InputError(f'cannot resume: {self.condition()[1]}')
             if self._barred or self._refused:
                 raise InputError(f'cannot resume: {self._barred or self._refused}')
+            if self._outputs.halting(self._ticked):
+                raise InputError(f'cannot resume: {HALTING}')
+            self._resumed = perf_counter()
             self._stopped = False
             if self._state is State.FAULTED and self._feedback.expected:
                 self._forget_positions('the joints must be measured again')

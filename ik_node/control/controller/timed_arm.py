@@ -15,6 +15,7 @@ from ik_node.control.controller.arm_state import ArmState
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.control.state.states import COMMANDING, ON_ITS_WAY, Event, State
 
+SETTLING = 1.0  # [s] within which a controller must come to rest where its commands have ended
 MOST_PERIODS = 2.0  # of motion per setpoint: after a stall the arm continues without a jump
 
 
@@ -44,6 +45,14 @@ class TimedArm(ArmState):
                     self._fault(
                         error, void=self._outputs.runs_plans
                     )  # no plan starts at the present position
+
+    def on_reference(self, positions: Mapping[str, float], time: float) -> None:
+        """Compare where the controller commands joints at time [s], by name, with its trajectories."""
+        trajectories = self._outputs.trajectories
+        with self._change():
+            lost = '' if trajectories is None else trajectories.heard(time, positions)
+            if lost and self._state in COMMANDING:
+                self._fault(lost, void=True)
 
     def fault(self, reason: str) -> None:
         """Stop until resume, because an output cannot command the arm."""
@@ -121,6 +130,8 @@ class TimedArm(ArmState):
         return setpoint
 
     def _rest(self) -> None:
+        if self._outputs.behind(self._ticked):
+            return
         if self._state in ON_ITS_WAY:
             inexact = lacking = self._lacking() if self._tracker.pursues else None
             if inexact is not None:
@@ -134,6 +145,12 @@ class TimedArm(ArmState):
             else:
                 self._tracker.end(self._state, lacking)
             return
+        if self._state is State.STOPPING and not self._outputs.settled:
+            self._unsettled = min(self._unsettled, self._ticked)
+            if self._ticked >= self._unsettled + SETTLING:
+                self._fault('the controller is not at rest where it was stopped', void=True)
+            return
+        self._unsettled = math.inf
         self._on(Event.RESTED if self._active else Event.DEACTIVATE)
 
     def _lacking(self) -> str | None:

@@ -189,8 +189,8 @@ class CommandedJoints:
         missing = [name for name in targets if name not in self._listed]
         if missing:
             raise InputError(
-                f'the controller does not move {join_names(missing)}; parameter controller_joints has '
-                f'{join_names(self._listed)}'
+                f'the controller moves {join_names(self._listed)}, not {join_names(missing)}: move it with '
+                'its own controller, or list it in the parameter controller_joints if this controller has it'
             )
 
     def _setpoint(self, time: float, values: Array, rates: Array, whole: bool, replanned: bool) -> Setpoint:

@@ -17,7 +17,8 @@ class JointTrajectory:
     """Positions, velocities, accelerations (k, n) of named joints at times (k,) [s] from 0; the last is rest.
 
     begins: when time 0 is, by the clock of the setpoints [s]. joined: the time [s] until which the trajectory
-    repeats what the controller was sent before. braking: it only ends an earlier motion.
+    repeats what the controller was sent before. braking: it only ends an earlier motion. on_arrival: begins
+    when it arrives, however late; the controller moves to its first point by itself.
     """
 
     names: tuple[str, ...]
@@ -28,6 +29,7 @@ class JointTrajectory:
     begins: float
     joined: float
     braking: bool = False
+    on_arrival: bool = False
 
     @property
     def duration(self) -> float:
@@ -38,6 +40,14 @@ class JointTrajectory:
     def ends(self) -> float:
         """When it ends, by the clock of the setpoints [s]."""
         return self.begins + self.duration
+
+    @property
+    def starts(self) -> int:
+        """The first point that a controller needs: the last one at rest if the trajectory begins on arrival.
+
+        An earlier one would be where the controller jumps to, a later one would be joined by a detour.
+        """
+        return max(int(np.searchsorted(self.times, self.joined)) - 1, 0) if self.on_arrival else 0
 
     @property
     def rows(self) -> tuple[Array, Array, Array]:

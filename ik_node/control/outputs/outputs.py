@@ -54,7 +54,16 @@ class Outputs:
 
     def done(self) -> bool:
         """Whether the last commands have been executed, as far as controllers report it."""
-        return all(output.done() for output in self._outputs)
+        return self.settled and all(output.done() for output in self._outputs)
+
+    def behind(self, time: float) -> bool:
+        """Whether a controller that reports its reference still has its trajectory to end at time [s]."""
+        return self.trajectories is not None and self.trajectories.behind(time)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the controller, if it reports its reference, is at the end of the last trajectory."""
+        return self.trajectories is None or self.trajectories.settled()
 
     def carry_on(self, time: float) -> bool:
         """Whether a controller continues at time [s] without setpoints."""

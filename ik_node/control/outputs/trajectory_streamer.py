@@ -6,6 +6,10 @@ that the controller has yet to execute, and continues with the plan. A replaceme
 first, and it does not matter when, or in which of its periods, the controller takes it, within the DELAY.
 Between the points it follows quintics, which are exact at the setpoints and the knots of a plan. A controller
 that does not receive a plan in time continues the previous one; the motion is then replanned from its state.
+
+A trajectory that arrives after that time makes the controller jump to where it is by then. So where the
+controller reports its reference, a motion from rest begins when it arrives, its true start is read from the
+reference, and while starts are late the DELAY grows. A reference that is on no trajectory is a fault.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -33,6 +37,17 @@ SPACING = 1e-4  # [s] minimum time between two points
 ASTRAY = 0.05  # [rad or m] from the end of its trajectory: a controller has not carried it out
 HOLDS = 0.2, 1.0  # [s] least and largest time in which such a controller is brought to rest
 WINDOW = 0.02  # [s] minimum time between two trajectories, unless the arm brakes
+HEARD = 0.3  # [s]: an older reference says nothing about the present
+PATIENCE = 1.0  # [s] within which a controller must begin a trajectory
+MOVED = 1e-4  # [rad or m] from rest: a controller has begun to move
+NEAR = 1e-3, 2e-3  # [rad or m, s of motion] between a reference and the trajectory that it is on
+ELSEWHERE = 0.02  # [rad or m] from all trajectories: a controller is elsewhere
+JUMP = 0.005  # [rad or m] between two trajectories where one replaces the other
+PUNCTUAL = 0.015  # [s] from a setpoint to the start at the controller, of a computer that is not overloaded
+REMEMBERED = 60.0  # [s] for which a late start is expected to happen again
+MOST_RESERVE = 0.55 - DELAY  # [s]
+MOST_SENT = 99  # trajectories on their way to the controller
+CHECK = 'the computer is overloaded, or another program commands the controller'
 
 
 def point_times(plan: Plan | Part) -> list[float]:
@@ -58,6 +73,8 @@ class TrajectoryStreamer:
 
     def __init__(self) -> None:
         self._halt: JointTrajectory | None = None  # the last
+        self._reference: tuple[float, Mapping[str, float]] = -math.inf, {}  # of the controller, and its time
+        self._lateness: deque[tuple[float, float]] = deque()  # times of late starts, and how late they were
         self._forget()
 
     def _forget(self) -> None:
@@ -71,6 +88,10 @@ class TrajectoryStreamer:
         self._astray = False  # the controller did not receive the plan of the setpoints
         self._late = 0.0  # how late the next trajectory will be [s]
         self._limits: dict[str, Array] = {}  # of velocity, acceleration and jerk (3,)
+        self._flight: list[JointTrajectory] = []  # that the controller may be on, oldest first
+        self._waiting = False  # for the start of the last one
+        self._off = 0  # how many references in a row were on none
+        self._rates: Mapping[str, float] = {}  # of the reference [1/s]
 
     @property
     def ends(self) -> float:
@@ -111,8 +132,8 @@ class TrajectoryStreamer:
             self._setpoints = deque((time + since, row) for time, row in self._setpoints)
             if self._running is not None:
                 self._running = replace(self._running, begins=self._running.begins + since)
-        elif now >= self.ends:
-            self._delay = DELAY
+        elif now >= self.ends and not self._waiting:
+            self._delay = DELAY + self.reserve
             if since > passed:
                 self._setpoints.clear()  # no setpoints were sent: the arm may have been reinitialised
         elif since > passed:
@@ -121,7 +142,7 @@ class TrajectoryStreamer:
         while self._setpoints and self._setpoints[-1][0] > now + self._delay - SPACING:
             self._setpoints.pop()
         self._setpoints.append((now + self._delay, states))
-        while len(self._setpoints) > 1 and self._setpoints[1][0] <= now:
+        while len(self._setpoints) > 1 and self._setpoints[1][0] <= now and not self._waiting:
             self._setpoints.popleft()
 
     def due(self, setpoint: Setpoint, moving: bool, braking: bool) -> bool:
@@ -132,11 +153,14 @@ class TrajectoryStreamer:
         if setpoint.replanned:
             self._due, self._urgent = True, braking
         early = self._running is not None and setpoint.time < self._running.begins + WINDOW
-        return self._due and not (moving and early and not self._urgent)
+        return self._due and not (moving and early and not self._urgent) and not self._waiting
 
     def next(self, setpoint: Setpoint, plan: Plan) -> JointTrajectory:
         """Return the trajectory from the state of the controller to the end of a plan."""
         self._limits.update(zip(plan.names, plan.limits.T, strict=True))
+        on_arrival = self._reports and setpoint.time >= self.ends
+        if on_arrival:
+            self._postpone(self._join(setpoint.controller) - self._delay)
         times, states = self._past()
         ahead = point_times(plan)
         rows = np.concatenate([states, _states(setpoint, plan, ahead)])
@@ -144,7 +168,7 @@ class TrajectoryStreamer:
         points = np.append(times, self._delay + np.array(ahead))
         columns = rows[:, 0], rows[:, 1], rows[:, 2]
         return JointTrajectory(
-            setpoint.controller, points, *columns, setpoint.time, self._delay, plan.braking
+            setpoint.controller, points, *columns, setpoint.time, self._delay, plan.braking, on_arrival
         )
 
     def _past(self) -> tuple[Array, Array]:
@@ -165,7 +189,7 @@ class TrajectoryStreamer:
         The controller will be in this state a DELAY after the last setpoint, on the last trajectory; later if
         the next one will be late.
         """
-        self._delay, self._astray = DELAY + self._late, False
+        self._delay, self._astray = DELAY + max(self._late, self.reserve), False
         running = self._running
         if running is None:
             return {}
@@ -179,11 +203,13 @@ class TrajectoryStreamer:
         self._undone = self._running, self._urgent
         self._due = self._urgent = False
         self._running = trajectory
+        self._waiting, self._off = trajectory.on_arrival, 0
+        self._flight = [*([] if self._waiting else self._flight[-MOST_SENT:]), trajectory]
 
     def withdraw(self, late: float = 0.0) -> None:
         """Forget the last trajectory, which was not sent; the next one will be late [s]."""
         self._running, self._urgent = self._undone
-        self._late = late
+        self._late, self._waiting, self._flight = late, False, self._flight[:-1]
         self.withhold()
 
     def withhold(self) -> None:
@@ -192,12 +218,119 @@ class TrajectoryStreamer:
 
     def postponed(self, late: float) -> JointTrajectory | None:
         """Return the last trajectory, for a controller at rest that gets it late [s] after its setpoint."""
-        late = max(late, 0.0)
+        self._postpone(max(late, 0.0))
+        return self._shifted(max(late, 0.0))
+
+    def _postpone(self, late: float) -> None:
+        """Note that the controller carries the setpoints out late [s] later."""
         self._delay += late
         self._setpoints = deque((time + late, row) for time, row in self._setpoints)
+
+    def _shifted(self, late: float) -> JointTrajectory | None:
+        """Return the last trajectory, now begun late [s] later."""
         if self._running is not None:
             self._running = replace(self._running, begins=self._running.begins + late)
+            self._flight = [*self._flight[:-1], self._running]
         return self._running
+
+    @property
+    def _reports(self) -> bool:
+        """Whether the controller reports its reference."""
+        return self._reference[0] >= self.time - HEARD
+
+    @property
+    def reserve(self) -> float:
+        """What is added to the DELAY [s], because motions have started late."""
+        while self._lateness and not self.time - REMEMBERED <= self._lateness[0][0] <= self.time:
+            self._lateness.popleft()
+        worst = max((late for _, late in self._lateness), default=0.0)
+        return min(4.0 * max(worst - PUNCTUAL, 0.0), MOST_RESERVE)
+
+    def _join(self, names: Sequence[str]) -> float:
+        """Return the time [s] in which a controller at rest moves to the first setpoint within the limits."""
+        start, reference = self._setpoints[0][1][0], self._reference[1]
+        gap = np.abs([reference.get(name, place) - place for name, place in zip(names, start, strict=True)])
+        fastest, hardest, _ = np.transpose([self._limits.get(name, UNLIMITED) for name in names])
+        return float(max(self._delay, (2.0 * gap / fastest).max(), np.sqrt(6.0 * gap / hardest).max()))
+
+    def behind(self, time: float) -> bool:
+        """Whether the controller, if it reports its reference, has yet to end its trajectory at time [s]."""
+        return self._reports and (self._waiting or time < self.ends)
+
+    def settled(self) -> bool:
+        """Whether the reference of the controller, if it reports that, is at the end of its trajectory."""
+        running = self._running
+        if running is None or not self._reports:
+            return True
+        ends = zip(running.names, running.positions[-1].tolist(), strict=True)
+        places = self._reference[1]
+        return not self._waiting and all(abs(places.get(name, end) - end) <= NEAR[0] for name, end in ends)
+
+    def heard(self, time: float, positions: Mapping[str, float]) -> str:
+        """Note the reference of the controller at time [s], by joint name.
+
+        Return why the arm must stop: a trajectory was late or lost, or the controller is elsewhere.
+        """
+        (before, last), self._reference = self._reference, (time, positions)
+        running = self._running
+        if running is None or not before < time or not positions.keys() >= {*running.names}:
+            return ''
+        self._rates = {
+            name: (place - last.get(name, place)) / (time - before) for name, place in positions.items()
+        }
+        places = np.array([positions[name] for name in running.names])
+        if time < self._flight[0].begins:
+            return ''
+        if self._waiting:
+            return self._begun(running, time, places)
+        return self._located(running.names, time, places, before, last)
+
+    def _begun(self, running: JointTrajectory, time: float, places: Array) -> str:
+        """Find out when a motion from rest has begun."""
+        if np.abs(places - running.positions[0]).max() >= MOVED:
+            rates = np.array([self._rates[name] for name in running.names])
+            late = _lateness(running, time, places, rates)
+            if late is not None:
+                self._waiting = False
+                self._lateness.append((time, late))
+                self._postpone(late)
+                self._shifted(late)
+                if self._due:  # meanwhile: the controller may have passed where that plan leaves this one
+                    self.withhold()
+        elif np.abs(running.positions - places).max() < 2.0 * MOVED:
+            self._waiting = False
+        if self._waiting and time > running.begins + running.joined + PATIENCE:
+            return f'the controller has not begun its trajectory within {PATIENCE:g} s: {CHECK}'
+        return ''
+
+    def _located(
+        self, names: Sequence[str], time: float, places: Array, before: float, last: Mapping[str, float]
+    ) -> str:
+        """Find out which trajectory the controller is on. before, last: its previous reference."""
+        flight = self._flight
+        gaps = [np.abs(each.states(np.array([time]))[0, 0] - places).max() for each in flight]
+        margins = [np.abs(each.states(np.array([time]))[0, 1]).max() for each in flight]
+        on = [gap <= NEAR[0] + NEAR[1] * speed for gap, speed in zip(gaps, margins, strict=True)]
+        if not any(on):
+            self._off += 1
+            if self._off < 2 or min(gaps) <= ELSEWHERE:
+                return ''
+            worst = int(np.abs(flight[-1].states(np.array([time]))[0, 0] - places).argmax())
+            return f'the controller is elsewhere: joint "{names[worst]}" at {places[worst]:.3f}: {CHECK}'
+        self._off, oldest = 0, on.index(True)
+        self._flight = flight[oldest:]
+        if oldest and before > flight[oldest].begins + flight[oldest].joined:
+            was = np.array([last[name] for name in names])
+            jump = np.abs(flight[oldest].states(np.array([before]))[0, 0] - was).max()
+            if jump > JUMP:
+                return f'the controller jumped by at least {jump:.3f}: a trajectory arrived late: {CHECK}'
+        if oldest + 1 < len(flight):
+            following = flight[oldest + 1]
+            late = time - following.begins
+            if late > following.joined and gaps[oldest + 1] > JUMP:
+                self._lateness.append((time, late))
+                return f'a trajectory has not reached the controller within {late:.2f} s: {CHECK}'
+        return ''
 
     def halted(
         self, measured: Mapping[str, float], late: float, faulted: bool = False
@@ -209,10 +342,15 @@ class TrajectoryStreamer:
         carried out the last trajectory, so that its motion is not known: a point some time ahead holds it.
         """
         running, now, limits = self._running, self.time + max(late, 0.0), self._limits
+        unsure = self._reports and (self._waiting or self._off > 0 or len(self._flight) > 1)
+        flight, rates, reference = self._flight, self._rates, self._reference
         self._forget()
         if running is None:
             return None
         bounds = np.transpose([limits.get(name, UNLIMITED) for name in running.names])
+        if unsure:  # which trajectory the controller is on: it is stopped from where it was reported
+            self._halt = _stop(flight, reference, rates, bounds, now)
+            return self._halt
         if now >= running.ends:
             if not (faulted and _is_astray(running, measured, now)):
                 return None
@@ -239,6 +377,38 @@ class TrajectoryStreamer:
         return self._halt is not None and self._halt.begins <= time < self._halt.ends + MARGIN
 
 
+def _lateness(running: JointTrajectory, time: float, places: Array, rates: Array) -> float | None:
+    """Return how much later [s] than planned a controller has begun that is at places at a time [s].
+
+    None if it is not on the trajectory, because it is still on its way to the start. rates: of the places.
+    """
+    times = np.arange(running.begins, time + PUNCTUAL, 0.002)
+    at = times[np.abs(running.states(times)[:, 0] - places).max(axis=1).argmin()]
+    for _ in range(4):
+        position, velocity, _ = running.states(np.array([at]))[0]
+        at += (places - position) @ velocity / max(velocity @ velocity, 1e-12)
+    position, velocity, _ = running.states(np.array([at]))[0]
+    there = np.abs(position - places).max() < MOVED / 2.0 and velocity @ rates > 0.0
+    return float(time - at) if there else None
+
+
+def _stop(
+    flight: Sequence[JointTrajectory],
+    reference: tuple[float, Mapping[str, float]],
+    rates: Mapping[str, float],
+    limits: Array,
+    now: float,
+) -> JointTrajectory:
+    """Return the trajectory that stops a controller from its reported reference, whenever it arrives."""
+    names, (time, positions) = flight[-1].names, reference
+    places = np.array([positions[name] for name in names])
+    rate = np.clip([rates.get(name, 0.0) for name in names], -limits[0], limits[0])
+    duration = min(max(HOLDS[0], *(2.0 * np.abs(rate) / limits[1]).tolist()), HOLDS[1])
+    planned = np.concatenate([places[None], *(each.positions for each in flight)])
+    ends = places + rate * (max(now - time, 0.0) + duration / 2.0)
+    return _rest_at(names, np.clip(ends, planned.min(axis=0), planned.max(axis=0)), duration, now)
+
+
 def _places(last: JointTrajectory, measured: Mapping[str, float], now: float) -> Array:
     """Return where joints are (n,), those that are not measured where the last trajectory has them."""
     expected = last.states(np.array([now]))[0, 0].tolist()
@@ -259,9 +429,13 @@ def _hold(last: JointTrajectory, measured: Mapping[str, float], limits: Array, n
     # A controller joins its motion to the first point: back to the same place, from full speed, that takes
     # 1.5 times the acceleration limit.
     time = min(max(HOLDS[0], *(4.0 * limits[0] / limits[1]).tolist()), HOLDS[1])
+    return _rest_at(last.names, places, time, now)
+
+
+def _rest_at(names: tuple[str, ...], places: Array, time: float, now: float) -> JointTrajectory:
     rest = np.zeros((2, len(places)))
     times, places = np.array([time, time + SPACING]), np.array([places, places])
-    return JointTrajectory(last.names, times, places, rest, rest, now, 0.0, braking=True)
+    return JointTrajectory(names, times, places, rest, rest, now, 0.0, braking=True, on_arrival=True)
 
 
 def _states(setpoint: Setpoint, plan: Plan, times: list[float]) -> Array:

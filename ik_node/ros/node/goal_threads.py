@@ -12,6 +12,7 @@ from ik_node.control.state.requests import Request
 from ik_node.ros.node.robot_switch import RobotSwitch
 from ik_node.ros.tools.tool_interface import NodeContext, ToolInterface
 
+POLL = 0.005  # [s]
 AFTER_ERROR = 0.1  # [s] to wait after an unexpected error, so that the loop does not spin
 
 
@@ -54,6 +55,8 @@ class GoalThreads:
 
     def _serve(self, tool: ToolInterface, waiting: Sequence[Request]) -> None:
         self._shared.statistics.count('superseded', max(0, len(waiting) - 1))
+        while waiting and tool.leader.own.resuming and not self._closing.wait(POLL):
+            pass
         tool.leader.own.submit(*waiting)
         if tool.markers.wait == 0.0:
             tool.markers.draw(tool.snapshot())

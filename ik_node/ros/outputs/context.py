@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,8 @@ class OutputContext:
     """The interface of the node to an output.
 
     prefix: of its topics. controller: its name, empty: not known. clocks: that of the measurements.
-    fault(reason): stops the arm, because it cannot be commanded. commanded: the names that were asked for.
+    fault(reason): stops the arm, because it cannot be commanded. reference(positions, time): takes where the
+    controller commands joints, by name, at a time [s]. commanded: the names that were asked for.
     """
 
     node: Any
@@ -28,6 +29,7 @@ class OutputContext:
     time: NodeTime
     clocks: Clocks
     fault: Callable[[str], None]
+    reference: Callable[[Mapping[str, float], float], None]
     commanded: list[str] = field(default_factory=list)
 
     def named(self, name: str, of_controller: str = '') -> str:

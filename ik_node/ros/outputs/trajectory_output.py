@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
+from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
 from trajectory_msgs.msg import JointTrajectoryPoint
 
@@ -12,8 +16,10 @@ from ik_node.control.outputs.joint_trajectory import JointTrajectory
 from ik_node.control.outputs.outputs import Output
 from ik_node.control.outputs.setpoint import Setpoint
 from ik_node.ros.conversions import NS_PER_S
+from ik_node.ros.interfaces import CONTROLLER_STATE
 from ik_node.ros.outputs.context import OutputContext
 
+SPACING = 0.008  # [s] minimum time between two references of the controller
 SOON = 0.01  # [s] minimum time to the first point of a motion that starts on reception
 
 
@@ -26,7 +32,9 @@ def trajectory_message(
     repeat the past.
     """
     first = 0
-    if stamp is None:
+    if trajectory.on_arrival:
+        first = trajectory.starts
+    elif stamp is None:
         first = int(np.searchsorted(trajectory.times, max(trajectory.joined, late + SOON)))
         first = min(first, len(trajectory.times) - 1)
     times = trajectory.times[first:] - (0.0 if stamp is not None else late)
@@ -58,7 +66,31 @@ class TrajectoryOutput(Output):
     runs_plans = only_listed = True
 
     def __init__(self, context: OutputContext) -> None:
-        self._context = context
+        self._context, self._heard = context, -math.inf
+        kind = CONTROLLER_STATE.type
+        if kind is None:
+            context.node.get_logger().warning(
+                'the ROS package control_msgs is not installed, so the state of the controller is not known, '
+                'and it jumps if a trajectory reaches it late'
+            )
+            return
+        context.node.create_subscription(
+            kind,
+            context.named(CONTROLLER_STATE.name),
+            lambda data: self._on_state(data, kind),
+            CONTROLLER_STATE.qos,
+            raw=True,  # it comes in each period of the controller, and is not needed as often
+        )
+
+    def _on_state(self, data: bytes, kind: Any) -> None:
+        now = self._context.time.now()
+        if 0.0 <= now - self._heard < SPACING or not self._context.clocks.agree:
+            return
+        self._heard = now
+        state = deserialize_message(data, kind)
+        places, time = state.reference.positions, self._context.time.of(state.header.stamp)
+        if time is not None and len(places) == len(state.joint_names) and np.isfinite(places).all():
+            self._context.reference(dict(zip(state.joint_names, places, strict=True)), time)
 
     def send(self, message: JointTrajectoryMessage, braking: bool) -> None:
         """Send a trajectory. braking: it only ends an earlier one."""
@@ -80,6 +112,9 @@ class TrajectoryOutput(Output):
 
     def _send(self, trajectory: JointTrajectory) -> None:
         clocks, stamp = self._context.clocks, None
+        if trajectory.on_arrival:
+            self.send(trajectory_message(trajectory, None), trajectory.braking)
+            return
         if clocks.agree:
             stamp = self._context.time.stamp(trajectory.begins)
         else:
