@@ -7,10 +7,10 @@ import math
 
 import numpy as np
 import pytest
-from cases import shared_cases, shipped_cases
+from cases import new_solver, shared_cases, shipped_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_arms import random_unit
+from made_arms import parallel_arm, random_unit
 from random_chains import frames_at, random_chain
 from scipy.optimize import least_squares, minimize
 
@@ -271,3 +271,13 @@ def test_newtons_equations_are_the_derivatives_of_the_errors(seed, weight, near)
         assert gradient[i] == pytest.approx(-slope, abs=1e-7)
         column = (newton(q - step)[1] - newton(q + step)[1]) / (2 * h)
         np.testing.assert_allclose(hessian[:, i], column, atol=1e-6)
+
+
+def test_the_closest_direction_does_not_depend_on_the_seed():
+    """Joint 5 turns all the way round, so that the scan over it might begin at the seed."""
+    rng, solver = np.random.default_rng(4), new_solver(parallel_arm(8))
+    for place in solver.arm.sample(rng, 12):
+        axis = rng.normal(size=3)
+        goal = Goal(solver.arm.fk(place)[0], axis / np.linalg.norm(axis))
+        errors = [solver.solve(goal, seed).direction_error for seed in solver.arm.sample(rng, 6)]
+        assert np.ptp(errors) < 2e-6

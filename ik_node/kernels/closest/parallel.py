@@ -71,7 +71,8 @@ def scan_roll(form, limits, goal, plane, l1, l2, seed, values, scratch, table):
     if form[KIND, FREE_ROLL] != 0.0:
         low, high, steps = seed[4], seed[4], 1
     elif not stops_within_a_turn(limits, 4):
-        low, high = seed[4] - pi, seed[4] + pi
+        low = max(low, -pi)  # whatever the seed
+        low, high = (low, low + FULL_TURN) if low + FULL_TURN <= high else (high - FULL_TURN, high)
     spacing = (high - low) / max(steps - 1, 1)
     best = inf
     for k in range(steps):
