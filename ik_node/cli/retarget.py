@@ -83,11 +83,6 @@ def _retarget(arguments: argparse.Namespace) -> int:
     report = output_path(arguments.report, arguments.input) if arguments.report else None
     inputs = arguments.input, arguments.description_file
     check_outputs([output, *[report] * bool(report)], inputs, arguments.overwrite)  # type: ignore[list-item]
-    if not arguments.episode and FILE_SUFFIX.fullmatch(output.suffix):
-        raise InputError(
-            f'"{path_text(output)}" ends with {output.suffix}, but a dataset is written as a folder: name it '
-            'without a suffix'
-        )
     if report and report.suffix.lower() != '.json':
         raise InputError(f'--report writes JSON: name "{path_text(report)}" with the suffix .json')
     if report and report.resolve() in [path.resolve() for path in (output, *beside(output))]:
@@ -97,6 +92,11 @@ def _retarget(arguments: argparse.Namespace) -> int:
     warn(arm)
     source: EpisodeTable | LerobotDataset
     source, fps = _table(arguments) if arguments.episode else _dataset(arguments)
+    if not arguments.episode and FILE_SUFFIX.fullmatch(output.suffix):
+        raise InputError(
+            f'"{path_text(output)}" ends with {output.suffix}, but a dataset is written as a folder: name it '
+            'without a suffix'
+        )
     columns = _columns(arguments, source)
     columns.check_for(arm)
     task = EpisodeTask(

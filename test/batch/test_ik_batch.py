@@ -112,7 +112,6 @@ def test_the_suffix_of_an_output_is_what_is_written_and_formulas_are_text(tmp_pa
         (batch, ['goals.csv', 'arm.csv', '--overwrite'], 'input'),
         (batch, ['goals.csv', 'pipe.csv', '--overwrite'], 'pipe'),
         (retarget, ['goals.csv', 'out.npz', '--episode', 'x', '--fps', '9'], '.csv'),
-        (retarget, ['data', 'out.parquet'], 'folder'),
         (retarget, ['data', 'out', '--report', 'notes.csv'], '--overwrite'),
         (retarget, ['data', 'out', '--report', 'report.txt'], '.json'),
         (retarget, ['data', 'out', '--recordings', 'film.mcap'], 'folder'),
