@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -121,3 +123,9 @@ def test_the_garbage_collector_is_left_alone(monkeypatch):
     within_reason(lambda: takeover.prepare(['a'], wait=True))
     assert enabled == [True]
     assert gc.get_freeze_count() <= frozen
+
+
+def test_nothing_is_compiled_for_a_program_that_has_ended():
+    build = [sys.executable, '-m', 'ik_node.kernels.runtime.build', '--locked-by', '0', '1']  # not its parent
+    done = subprocess.run(build, capture_output=True, text=True, check=True)
+    assert done.stdout == ''

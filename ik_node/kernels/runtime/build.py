@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import fcntl
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -14,13 +16,15 @@ from ik_node.kernels.runtime import cache, takeover
 from ik_node.kernels.runtime.numba_import import load_numba
 from ik_node.kernels.runtime.signatures import KERNELS, SERVING
 
+PR_SET_PDEATHSIG = 1  # of prctl(2): the signal when the thread that started this process ends
+
 
 def main(given: Sequence[str] | None = None) -> int:
     """Compile what is not compiled yet, one line for each kernel; return 0."""
     parser = argparse.ArgumentParser(prog='python -m ik_node.kernels.runtime.build', description=__doc__)
     parser.add_argument('kernels', nargs='*', help='default: those that the node needs')
     parser.add_argument('--all', action='store_true', help='also those that are compiled when asked for')
-    parser.add_argument('--locked-by', type=int, help=argparse.SUPPRESS)  # an open lock file, inherited
+    parser.add_argument('--locked-by', type=int, nargs=2, help=argparse.SUPPRESS)  # an inherited lock, parent
     arguments = parser.parse_args(given)
     unknown = [name for name in arguments.kernels if name not in KERNELS]
     if unknown:
@@ -35,6 +39,9 @@ def main(given: Sequence[str] | None = None) -> int:
             _lock(file.fileno())
             count = build(names)
     else:  # in the background
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)  # what is compiled stays in the cache
+        if os.getppid() != arguments.locked_by[1]:
+            return 0  # it has ended already
         os.nice(10)  # at 19 it would starve on a busy machine
         count = build(names)
     seconds = time.perf_counter() - start

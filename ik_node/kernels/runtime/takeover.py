@@ -246,7 +246,7 @@ def _builder(names: Sequence[str]) -> subprocess.Popen[bytes] | None:
     """Start the process that fills the cache; None if another one is running.
 
     It inherits the lock, which is released when it ends in any way. It has its own session, so that Ctrl-C
-    does not reach it: it continues at low priority, and the next start finds the cache filled.
+    does not reach it, and ends with this process; the next start continues with what is not compiled yet.
     """
     with cache.lock_file().open('w') as lock:
         try:
@@ -257,7 +257,7 @@ def _builder(names: Sequence[str]) -> subprocess.Popen[bytes] | None:
         path = os.pathsep.join(filter(None, (above, os.environ.get('PYTHONPATH'))))
         with _log_file().open('wb') as log:
             return subprocess.Popen(
-                [sys.executable, '-m', BUILD, '--locked-by', str(lock.fileno()), *names],
+                [sys.executable, '-m', BUILD, *names, '--locked-by', str(lock.fileno()), str(os.getpid())],
                 env={**os.environ, 'PYTHONPATH': path, 'NUMBA_CACHE_DIR': str(cache.root())},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
