@@ -34,7 +34,10 @@ COLOURS: tuple[Colour, ...] = (
     (71, 85, 105),
     (8, 145, 178),
 )
-HINT = 'Largest joint move · distance to the nearest limit · least gap between links. A click moves the arm.'
+HINT = (
+    'Largest joint move · how far the joint that is nearest to a limit, by share of its range, is from it · '
+    'least gap between links. A click moves the arm.'
+)
 
 
 class SolutionsPanel:
