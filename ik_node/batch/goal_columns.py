@@ -109,6 +109,11 @@ class GoalColumns:
     def found(cls, names: Sequence[str], given: Mapping[str, object]) -> GoalColumns:
         """Return the given ones, and those of usual names among names. Raises InputError."""
         chosen: dict[str, Any] = {key: value for key, value in given.items() if value}
+        for key, width in WIDTHS.items():
+            if len(chosen.get(key, ())) not in (0, 1, width):
+                raise InputError(f'--{key} takes {width} columns, or one with lists of {width} numbers')
+        if 'quaternion' in chosen:
+            chosen['order'] = _order(chosen['quaternion'], chosen.get('order'))
         if 'position' not in chosen:
             taken = [name for key in (*WIDTHS, 'seed') for name in chosen.get(key, ())]
             chosen['position'] = usual_position([name for name in names if name not in taken])
@@ -120,8 +125,6 @@ class GoalColumns:
         asked = [key for key in ORIENTATIONS if key in chosen]
         if len(asked) > 1:
             raise InputError(f'--{asked[0]} and --{asked[1]} exclude each other')
-        if 'quaternion' in chosen:
-            chosen['order'] = _order(chosen['quaternion'], chosen.get('order'))
         if not asked:
             chosen['direction'] = _usual(names, DIRECTION)
         if chosen.get('degrees') and not chosen.keys() & {'rpy', 'rotvec'}:
@@ -146,9 +149,6 @@ class GoalColumns:
             raise InputError(f'no column {quoted(absent[0])}; the columns are {join_names(names)}')
         if twice := [name for name in columns.names if names.count(name) > 1]:
             raise InputError(f'{names.count(twice[0])} columns have the name {quoted(twice[0])}')
-        for key, width in WIDTHS.items():
-            if len(getattr(columns, key)) not in (0, 1, width):
-                raise InputError(f'--{key} takes {width} columns, or one with lists of {width} numbers')
         for key, allowed in (('position', LENGTHS | MORE_LENGTHS), ('rotvec', ANGLES), ('rpy', ANGLES)):
             for name in getattr(columns, key):
                 unit = bare_name(name)[1]

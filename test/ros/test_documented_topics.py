@@ -36,7 +36,8 @@ def test_the_table_has_every_topic_and_service() -> None:
                 (PublishedTopic, node.get_publisher_names_and_types_by_node),
                 (Service, node.get_service_names_and_types_by_node),
             )
-            for name, types in ask(node.get_name(), node.get_namespace())
+            for of in (node.get_name(), f'{node.get_name()}_stop')  # which has the urgent services
+            for name, types in ask(of, node.get_namespace())
             if name not in ELSEWHERE and not STANDARD.match(name)
         }
     not_installed = {key for key, one in TABLE.items() if one.type is None}
