@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 import socket
 import threading
@@ -36,6 +37,7 @@ LARGEST_CARD = 20_000  # characters
 MOST_CARDS = 200
 HEARD = QoSProfile(depth=50, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 ARM = 'ik_node'
+NODE_NAME = re.compile('(?=.{2,200}$)(/[A-Za-z_][A-Za-z0-9_]*)+')
 
 
 @dataclass(frozen=True)
@@ -102,14 +104,14 @@ def read_card(text: str) -> Card | None:
             given[one.name] = value
         else:
             return None
-    return Card(**given)
+    return Card(**given) if NODE_NAME.fullmatch(given['node']) else None
 
 
 def conflict(own: Card, other: Card) -> str:
     """Return what both programs do to the same arm, such as 'takes goals from /goal_pose'; '' if nothing."""
     if not (own.since and other.since):
         return ''
-    apart = own.joints and other.joints and not set(own.joints) & set(other.joints)
+    apart = _apart(own, other)
     shared = {name: _first(getattr(own, name), getattr(other, name)) for name in ('takes', 'measures')}
     commands = '' if apart else _first(own.commands, other.commands)
     read = '' if apart else _first(own.reads, other.commands) or _first(own.commands, other.reads)
@@ -132,6 +134,11 @@ def _before(own: Card, one: Card, what: str) -> str:
 def _after(own: Card, one: Card, what: str) -> str:
     waits = 'it waits until that one ends' if one.program == ARM else 'end one of the two'
     return f'{one} was started later than {own} and {what}: {waits}'
+
+
+def _apart(own: Card, other: Card) -> bool:
+    """Whether the joints of two programs are known, and all different."""
+    return bool(own.joints and other.joints) and not set(own.joints) & set(other.joints)
 
 
 def _listed(cards: Sequence[Card]) -> str:
@@ -234,13 +241,14 @@ class Neighbours:
     @property
     def refusal(self) -> str:
         """Why the driver that measures the joints of this node takes no commands, '' if it does."""
-        return self.driver.refuses if self.driver else ''
+        return escaped(self.driver.refuses) if self.driver else ''
 
     @property
     def driver(self) -> Card | None:
         """The driver that measures the joints of this node; of several, one that refuses commands."""
         reads = set(self.own.reads)
         drivers = [one for one in self.others if one.since and reads & set(one.measures)]
+        drivers = [one for one in drivers if not _apart(self.own, one)]
         return max(drivers, key=lambda one: bool(one.refuses), default=None)
 
     def announce(self, real: bool = False) -> list[str]:

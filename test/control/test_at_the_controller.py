@@ -180,3 +180,32 @@ def test_a_stop_that_alone_is_late_is_a_fault_and_the_arm_goes_on_from_where_its
     arm.tick(500)
     assert arm.rig.state is State.HOLDING, arm.rig.reports[-1].message
     arm.judge()
+
+
+def test_a_reference_without_some_joints_is_none(model: ArmModel) -> None:
+    rig = Driven(model)
+    rig.measure_all()
+    rig.tick(2)
+    for k in range(60):
+        rig.controller.on_reference({'yaw': 0.0}, rig.time)
+        if k == 0:
+            rig.go(yaw=0.5)
+        rig.tick()
+    assert not rig.output.sent[-1][1].on_arrival
+    rig.controller.stop()
+    rig.tick(90)
+    assert rig.state is State.STOPPED, rig.reports[-1].message
+
+
+def test_a_motion_from_rest_that_was_not_sent_leaves_the_controller_where_it_is(model: ArmModel) -> None:
+    rig = Driven(model)
+    start = dict.fromkeys(ARM_JOINTS, 0.0)
+    rig.measure_all()
+    rig.tick(2)
+    rig.controller.on_reference(start, rig.time)
+    rig.go(yaw=0.5)
+    rig.tick()
+    trajectories = rig.controller._outputs.trajectories
+    trajectories.sent(rig.output.sent[-1][1])
+    trajectories.withdraw()
+    assert trajectories.heard(rig.time, start) == ''

@@ -71,7 +71,14 @@ def test_programs_with_the_same_job(change, conflicts):
 
 
 @pytest.mark.parametrize(
-    'text', ['', '[]', '{}', 'null', '[' * 19_000, '{"id": 1}', json.dumps({**asdict(FIRST), 'takes': [1]})]
+    'text',
+    [
+        *('', '[]', '{}', 'null', '[' * 19_000, '{"id": 1}'),
+        *(
+            json.dumps({**asdict(FIRST), **wrong})
+            for wrong in ({'takes': [1]}, {'node': '/a b'}, {'node': ''})
+        ),
+    ],
 )
 def test_what_is_no_card_is_ignored(text):
     assert read_card(text) is None
@@ -106,6 +113,12 @@ def test_a_program_that_was_killed_is_forgotten(meeting):
     for heard in met._heard.values():
         heard.at -= GONE
     assert met.arms == []
+
+
+@pytest.mark.parametrize(('joints', 'refused'), [((), True), (('left', 'jaw'), True), (('right',), False)])
+def test_the_driver_of_another_arm_refuses_nothing(meeting, joints, refused):
+    driver = replace(FIRST, program='ik_servos', measures=('/q',), joints=joints, refuses='held')
+    assert bool(meeting(driver, reads=['q'], joints=('left',)).refusal) is refused
 
 
 def test_each_newcomer_is_named_once(meeting):

@@ -158,7 +158,7 @@ class TrajectoryStreamer:
     def next(self, setpoint: Setpoint, plan: Plan) -> JointTrajectory:
         """Return the trajectory from the state of the controller to the end of a plan."""
         self._limits.update(zip(plan.names, plan.limits.T, strict=True))
-        on_arrival = self._reports and setpoint.time >= self.ends
+        on_arrival = self._reported(setpoint.controller) and setpoint.time >= self.ends
         if on_arrival:
             self._postpone(self._join(setpoint.controller) - self._delay)
         times, states = self._past()
@@ -233,10 +233,10 @@ class TrajectoryStreamer:
             self._flight = [*self._flight[:-1], self._running]
         return self._running
 
-    @property
-    def _reports(self) -> bool:
-        """Whether the controller reports its reference."""
-        return self._reference[0] >= self.time - HEARD
+    def _reported(self, names: Sequence[str]) -> bool:
+        """Whether the controller reports its reference of all these joints."""
+        time, places = self._reference
+        return time >= self.time - HEARD and places.keys() >= {*names}
 
     @property
     def reserve(self) -> float:
@@ -255,12 +255,13 @@ class TrajectoryStreamer:
 
     def behind(self, time: float) -> bool:
         """Whether the controller, if it reports its reference, has yet to end its trajectory at time [s]."""
-        return self._reports and (self._waiting or time < self.ends)
+        running = self._running
+        return running is not None and self._reported(running.names) and (self._waiting or time < self.ends)
 
     def settled(self) -> bool:
         """Whether the reference of the controller, if it reports that, is at the end of its trajectory."""
         running = self._running
-        if running is None or not self._reports:
+        if running is None or not self._reported(running.names):
             return True
         ends = zip(running.names, running.positions[-1].tolist(), strict=True)
         places = self._reference[1]
@@ -274,6 +275,8 @@ class TrajectoryStreamer:
         (before, last), self._reference = self._reference, (time, positions)
         running = self._running
         if running is None or not before < time or not positions.keys() >= {*running.names}:
+            return ''
+        if not self._flight:  # the last trajectory from rest was not sent
             return ''
         self._rates = {
             name: (place - last.get(name, place)) / (time - before) for name, place in positions.items()
@@ -342,8 +345,9 @@ class TrajectoryStreamer:
         carried out the last trajectory, so that its motion is not known: a point some time ahead holds it.
         """
         running, now, limits = self._running, self.time + max(late, 0.0), self._limits
-        unsure = self._reports and (self._waiting or self._off > 0 or len(self._flight) > 1)
         flight, rates, reference = self._flight, self._rates, self._reference
+        unsure = running is not None and self._reported(running.names)
+        unsure = unsure and (self._waiting or self._off > 0 or len(flight) > 1)
         self._forget()
         if running is None:
             return None

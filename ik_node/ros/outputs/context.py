@@ -20,7 +20,7 @@ class OutputContext:
 
     prefix: of its topics. controller: its name, empty: not known. clocks: that of the measurements.
     fault(reason): stops the arm, because it cannot be commanded. reference(positions, time): takes where the
-    controller commands joints, by name, at a time [s]. commanded: the names that were asked for.
+    controller commands joints, by name, at a time [s]. commanded: the names on which commands are sent.
     """
 
     node: Any
@@ -34,10 +34,14 @@ class OutputContext:
 
     def named(self, name: str, of_controller: str = '') -> str:
         """Return the name of a topic or an action, with the name of the controller if known."""
-        full = f'{self.controller}/{of_controller or name}' if self.controller else f'{self.prefix}{name}'
+        return f'{self.controller}/{of_controller or name}' if self.controller else f'{self.prefix}{name}'
+
+    def commands(self, name: str, of_controller: str = '') -> str:
+        """Return the name of a topic or an action on which commands are sent, and note it."""
+        full = self.named(name, of_controller)
         self.commanded.append(full)
         return full
 
     def publisher(self, topic: PublishedTopic, of_controller: str = '') -> Publisher:
-        """Return a publisher of a topic, with the name of the controller if known."""
-        return replace(topic, name=self.named(topic.name, of_controller)).publisher(self.node)
+        """Return a publisher of commands, with the name of the controller if known."""
+        return replace(topic, name=self.commands(topic.name, of_controller)).publisher(self.node)

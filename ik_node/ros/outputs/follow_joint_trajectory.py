@@ -89,7 +89,7 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         super().__init__(context)
         self._action = action_type()
         self._name = context.node.resolve_topic_name(context.named(ACTION))
-        self._client = Client(context.node, self._action, context.named(ACTION))
+        self._client = Client(context.node, self._action, context.commands(ACTION))
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._lock = OrderedLock(Rank.ACTION)  # goals are sent and answered in different threads
         self._number = 0  # of the newest goal

@@ -87,8 +87,12 @@ class TrajectoryOutput(Output):
         if 0.0 <= now - self._heard < SPACING or not self._context.clocks.agree:
             return
         self._heard = now
-        state = deserialize_message(data, kind)
-        places, time = state.reference.positions, self._context.time.of(state.header.stamp)
+        try:
+            state = deserialize_message(data, kind)
+            reference = state.reference if hasattr(state, 'reference') else state.desired  # of old versions
+        except Exception:  # of rclpy, for times and strings that it cannot represent
+            return
+        places, time = reference.positions, self._context.time.of(state.header.stamp)
         if time is not None and len(places) == len(state.joint_names) and np.isfinite(places).all():
             self._context.reference(dict(zip(state.joint_names, places, strict=True)), time)
 
