@@ -33,6 +33,10 @@ class MeshError(IkError, FileNotFoundError):
     """A mesh that does not exist, or that a description may not access."""
 
 
+class BadMeshError(MeshError):
+    """A mesh file that is not read because of what is in it."""
+
+
 def find_mesh(name: str, mesh_path: str | os.PathLike[str] = '') -> Path:
     """Return the file of a mesh filename in a URDF.
 
@@ -57,17 +61,18 @@ def find_mesh(name: str, mesh_path: str | os.PathLike[str] = '') -> Path:
             return real
         outside = True
     if outside:
-        raise MeshError(f'mesh "{name}" is neither in mesh_path nor in an installed ROS package')
+        allowed = 'installed ROS packages' if folder is None else f'installed ROS packages and {folder}'
+        raise MeshError(f'mesh "{name}" is outside of the folders from which meshes are read: {allowed}')
     raise MeshError(f'mesh "{name}" not found')
 
 
 def check_mesh(path: Path) -> None:
-    """Raise MeshError for a file that is no mesh of KINDS, or would take much more memory than its size."""
+    """Raise BadMeshError for a file that is no mesh of KINDS, or would take much more memory than it has."""
     kind = path.suffix.lower()
     if kind not in KINDS:
-        raise MeshError(f'mesh "{path.name}" must be one of {", ".join(KINDS)}')
+        raise BadMeshError(f'mesh "{path.name}" must be one of {", ".join(KINDS)}')
     if path.stat().st_size > MOST_BYTES:
-        raise MeshError(f'mesh "{path.name}" has more than {MOST_BYTES:,} bytes')
+        raise BadMeshError(f'mesh "{path.name}" has more than {MOST_BYTES:,} bytes')
     try:
         if kind in ('.glb', '.gltf'):
             _check_gltf(path)
@@ -82,11 +87,11 @@ def check_mesh(path: Path) -> None:
         RecursionError,
         etree.LxmlError,
     ) as error:
-        raise MeshError(f'mesh "{path.name}" is damaged: {type(error).__name__}: {error}') from None
+        raise BadMeshError(f'mesh "{path.name}" is damaged: {type(error).__name__}: {error}') from None
 
 
 def _check_gltf(path: Path) -> None:
-    """Raise MeshError for arrays larger than their data, and for nodes that repeat others without bounds."""
+    """Raise BadMeshError for arrays larger than their data, and nodes that repeat others without bounds."""
     with path.open('rb') as file:
         head = file.read(20)
         binary = head[:4] == b'glTF'
@@ -97,13 +102,14 @@ def _check_gltf(path: Path) -> None:
         # The least size of an element is a byte; without a view there are zeros that no file holds.
         data = views[accessor['bufferView']]['byteLength'] if 'bufferView' in accessor else 0
         if accessor['count'] > max(data, 1_000_000):
-            raise MeshError(f'mesh "{path.name}" has an array of {accessor["count"]:,} elements without data')
+            count = accessor['count']
+            raise BadMeshError(f'mesh "{path.name}" has an array of {count:,} elements without data')
     nodes = {str(name): node.get('children', []) for name, node in enumerate(content.get('nodes', []))}
     _check_copies(path, {name: [str(child) for child in below] for name, below in nodes.items()})
 
 
 def _check_collada(path: Path) -> None:
-    """Raise MeshError for nodes that repeat others without bounds."""
+    """Raise BadMeshError for nodes that repeat others without bounds."""
     parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)
     root = etree.parse(str(path), parser).getroot()
     below: dict[str, list[str]] = {}
@@ -114,18 +120,18 @@ def _check_collada(path: Path) -> None:
 
 
 def _check_copies(path: Path, below: dict[str, list[str]]) -> None:
-    """Raise MeshError for parts, by name with those below each, that would become more than MOST_COPIES."""
+    """Raise BadMeshError for parts, by name with those below, that would become more than MOST_COPIES."""
     counts: dict[str, int] = {}
 
     def count(name: str, above: frozenset[str]) -> int:
         if name in above:
-            raise MeshError(f'mesh "{path.name}" has a part that contains itself')
+            raise BadMeshError(f'mesh "{path.name}" has a part that contains itself')
         if name not in counts:
             counts[name] = 1 + sum(count(one, above | {name}) for one in below.get(name, ()))
         return counts[name]
 
     if sum(count(name, frozenset()) for name in below) > max(MOST_COPIES, 10 * len(below)):
-        raise MeshError(f'mesh "{path.name}" repeats its parts more than {MOST_COPIES:,} times')
+        raise BadMeshError(f'mesh "{path.name}" repeats its parts more than {MOST_COPIES:,} times')
 
 
 def mesh_folder(description: str | os.PathLike[str], text: str) -> Path | None:

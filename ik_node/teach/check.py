@@ -37,14 +37,14 @@ LEAST_SCALING = 0.001  # the least speed_scaling of ik_node
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found about the motion to a point. serious: the program must not run."""
+    """What a check found about the motion to a point, '': about all. serious: the program must not run."""
 
     point: str
     sentence: str
     serious: bool = True
 
     def __str__(self) -> str:
-        return f'{quoted(self.point)}: {self.sentence}'
+        return f'{quoted(self.point)}: {self.sentence}' if self.point else self.sentence
 
 
 @dataclass(frozen=True, eq=False)

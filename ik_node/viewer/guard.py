@@ -73,7 +73,10 @@ class Guard:
         path, mark, query = request.path.removeprefix('/').partition('?')
         given, _, rest = path.partition('/')
         if not secrets.compare_digest(given.encode(errors='replace'), self.token.encode()):
-            return 'the token is missing or wrong: open the URL that ik_viewer printed'
+            return (
+                'the token is missing or wrong, or ik_viewer was restarted: open the URL that it printed in '
+                'the terminal'
+            )
         if why := self._refusal(request.headers.get_all('Origin'), request.headers.get_all('Host')):
             return why
         return dataclasses.replace(request, path=f'/{rest}{mark}{query}')

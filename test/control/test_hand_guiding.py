@@ -32,6 +32,13 @@ def test_hand_guiding_needs_a_measured_arm(picture):
         picture.controller.guide(True, picture.time)
 
 
+def test_hand_guiding_that_has_not_begun_does_not_end(real):
+    with pytest.raises(InputError, match='not guided by hand; state: holding'):
+        real.controller.guide(False, real.time)
+    real.controller.guide(True, real.time)
+    real.controller.guide(False, real.time)
+
+
 def test_hand_guiding_ends_when_nobody_measures_any_more(real):
     real.controller.guide(True, real.time)
     real.controller.expect_measured(False)

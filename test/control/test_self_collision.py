@@ -308,7 +308,7 @@ def test_it_can_be_switched_off():
         ('<sphere radius="nan"/>', 'radius of <sphere>'),
         ('<cylinder radius="0" length="1"/>', 'radius of <cylinder>'),
         ('<mesh filename="package://nowhere/a.stl"/>', 'not found'),
-        ('<mesh filename="/etc/passwd"/>', 'neither in mesh_path nor in an installed ROS package'),
+        ('<mesh filename="/etc/passwd"/>', 'outside of the folders from which meshes are read'),
         ('<cone/>', 'it has no box, cylinder, sphere or mesh'),
     ],
 )

@@ -136,7 +136,9 @@ def test_a_gripper_must_be_a_joint_off_the_arm(model: ArmModel, gripper: str) ->
 
 
 def test_an_empty_program_does_not_pass(model: ArmModel) -> None:
-    assert not check(model, SETTINGS, Program(), ZERO).passed
+    checked = check(model, SETTINGS, Program(), ZERO)
+    assert not checked.passed
+    assert [str(one) for one in checked.findings] == ['the program has no points']
 
 
 def test_the_settings_of_the_node_count(model: ArmModel) -> None:

@@ -109,6 +109,8 @@ def test_the_stop_button_needs_the_token_too() -> None:
         assert page(port, f'/{guard.token}/open?v=1&robot=a') == (200, '')
         assert links == ['v=1&robot=a']
         assert '<iframe' in page(port, f'/{guard.token}/')[1]
+        assert '<link rel="icon" href="data:' in page(port, f'/{guard.token}/')[1]  # no browser asks for one
+        assert 'ik_viewer was restarted' in page(port, '/of_an_earlier_start/alive')[1]
         assert 'viser' in page(port, f'/{guard.token}/index.html')[1].lower()
     finally:
         stop_server(server)

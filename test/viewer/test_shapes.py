@@ -112,7 +112,7 @@ def test_a_description_cannot_name_files_elsewhere(tmp_path: Path) -> None:
 def test_missing_meshes_are_told_in_one_line() -> None:
     parts = [visual(f'<mesh filename="package://some_arm/{name}.stl"/>') for name in ('body', 'hand', 'jaw')]
     (said,) = drawn(two_links(''.join(parts))).warnings
-    assert said.startswith('mesh "package://some_arm/body.stl" not found and 2 more; set mesh_path')
+    assert said.startswith('mesh "package://some_arm/body.stl" not found and 2 more; ik_demo')
 
 
 def test_a_mesh_with_its_own_colours_keeps_them(tmp_path: Path) -> None:

@@ -312,10 +312,13 @@ class ArmController(TimedArm):
     def guide(self, begin: bool, time: float) -> None:
         """Begin or end hand guiding: commands then follow the measured positions, slowly.
 
-        It ends after hand_guiding_timeout [s] at the latest. Raises InputError if it cannot begin.
+        It ends after hand_guiding_timeout [s] at the latest. Raises InputError if it cannot begin, or has not
+        begun.
         """
         with self._change():
             if not begin:
+                if self._state is not State.HAND_GUIDED:
+                    raise InputError(f'the arm is not guided by hand; state: {self._state.value}')
                 self._release()
                 return
             if self._state is not State.HOLDING or not self._feedback.expected:

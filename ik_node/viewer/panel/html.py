@@ -48,7 +48,8 @@ def paragraph(text: str, faint: bool = False) -> str:
     if not text:
         return ''
     style = 'opacity:0.6;font-size:0.92em;' if faint else ''
-    return f'<div style="{style}margin-top:0.35em;line-height:1.35">{html.escape(text)}</div>'
+    style += 'margin-top:0.35em;line-height:1.35;overflow-wrap:anywhere'  # paths have no spaces
+    return f'<div style="{style}">{html.escape(text)}</div>'
 
 
 def legend(*entries: tuple[Colour, str]) -> str:

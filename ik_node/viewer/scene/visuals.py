@@ -15,7 +15,7 @@ import trimesh
 from numpy.typing import NDArray
 
 from ik_node.checks import Array
-from ik_node.model.meshes import MeshError, check_mesh, find_mesh
+from ik_node.model.meshes import BadMeshError, MeshError, check_mesh, find_mesh
 from ik_node.model.plausibility import doubtful_mesh
 from ik_node.model.robot import Robot
 from ik_node.viewer.panel.html import Colour
@@ -81,6 +81,8 @@ def draw(text: str, robot: Robot, tip_link: str, mesh_path: str = '') -> Drawing
         for visual in link.visuals:
             try:
                 shapes.extend(map(_checked, _shapes(link.name, visual, materials, mesh_path)))
+            except BadMeshError as error:
+                warnings.append(f'link "{link.name}": {error}')
             except MeshError as error:
                 missing.append(str(error))
             except Exception as error:  # nor must an unreadable mesh file
@@ -94,7 +96,10 @@ def draw(text: str, robot: Robot, tip_link: str, mesh_path: str = '') -> Drawing
         warnings.append(f'mesh of link "{link}"{more}: {doubt}')
     if missing:
         more = f' and {len(missing) - 1} more' if len(missing) > 1 else ''
-        warnings.append(f'{missing[0]}{more}; set mesh_path to the folder of the meshes')
+        warnings.append(
+            f'{missing[0]}{more}; ik_demo and the launch file look for meshes in the folder of the '
+            'description and in those above it, ik_viewer in that of its parameter mesh_path'
+        )
     if not shapes:
         bare = list(robot.links)
     extent = extent_of(robot, tip_link)

@@ -167,7 +167,7 @@ class TeachPanel:
     def show_state(self, title: str, sentence: str, findings: Sequence[str]) -> None:
         """Show in words what the program does, and what its check found."""
         pills = html.pills((title, PILLS.get(title, AMBER if findings else GREY))) if title else ''
-        lines = ''.join(html.paragraph(finding) for finding in findings)
+        lines = ''.join(html.paragraph(html.capital(finding)) for finding in findings)
         content = html.box(pills + html.paragraph(sentence) + lines) if pills or sentence or lines else ''
         update(self._state, content=content)
 
