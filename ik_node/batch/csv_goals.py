@@ -74,9 +74,9 @@ def open_csv(path: Path) -> Opened:
 def _layout(file: IO[bytes]) -> Layout:
     """Read the first line of a file, before which may be blank lines and one that names the separator."""
     given, line = '', b''
-    for line in iter(lambda: file.readline(BLOCK), b''):
+    for line in iter(lambda: file.readline(LONGEST), b''):
         # A quoted line end belongs to a name.
-        while line.count(b'"') % 2 and len(line) < BLOCK and (more := file.readline(BLOCK)):
+        while line.count(b'"') % 2 and len(line) < LONGEST and (more := file.readline(LONGEST)):
             line += more
         if b'\r' in line.replace(b'\r\n', b'').rstrip(b'\r'):
             raise ValueError('its lines end with CR only: save it with LF or CRLF line endings')

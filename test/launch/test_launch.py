@@ -234,7 +234,9 @@ def test_only_a_shipped_arm_that_is_not_real_has_link_lengths_to_change(tmp_path
     assert load_description(page['description_file'], {'hand_length': '0.1'})
     assert page['xacro_args'] == 'hand_length:=0.1'
     file = tmp_path / 'mine.urdf.xacro'
-    file.write_text(load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro'))
+    text = load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
+    own = '<xacro:arg xmlns:xacro="http://www.ros.org/wiki/xacro" name="hand_length" default="0"/></robot>'
+    file.write_text(text.replace('</robot>', own))
     for given in ({'real': 'true'}, {'sim': 'mujoco'}, {'description_file': str(file)}):
         assert 'description_file' not in starts(**arguments, **given)['ik_viewer'].parameters
 

@@ -320,7 +320,7 @@ def test_speed_scaling_holds_from_then_on(client):
 
 
 def test_the_home_parameter_is_where_the_arm_starts():
-    with running(arm_urdf(), home=[0.1, 0.2, 9.0, 0.3, 0.4]) as client:
+    with running(arm_urdf(), home=[0.1, 0.2, 3.0, 0.3, 0.4]) as client:
         assert client.position().tolist() == [0.1, 0.2, 2.5, 0.3, 0.4]
 
 

@@ -188,7 +188,13 @@ def test_a_stop_waits_for_no_message(client):
 
 
 @pytest.mark.parametrize(
-    'topic', [value for value in vars(interfaces).values() if isinstance(value, interfaces.SubscribedTopic)]
+    'topic',
+    [
+        value
+        for value in vars(interfaces).values()
+        if isinstance(value, interfaces.SubscribedTopic)
+        and value.type is not None  # its package is installed
+    ],
 )
 def test_large_messages_are_refused_before_they_are_converted(topic, monkeypatch):
     """Without a node: what rclpy gives to the callback of a subscription."""
