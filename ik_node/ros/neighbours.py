@@ -120,7 +120,7 @@ def conflict(own: Card, other: Card) -> str:
     if commands:
         return f'commands the same joints on {commands}'
     if read:
-        return f'has {read} in common with it, as commands of one and measured joints of the other'
+        return f'shares {read} with it: commands for one, measured joints for the other'
     if shared['measures'] and not apart:
         return f'publishes measured joints on {shared["measures"]}'
     return ''
@@ -233,7 +233,7 @@ class Neighbours:
                 'one in another namespace or ROS_DOMAIN_ID, or set accept_other_sessions of that node'
             )
         if len(ready) > 1:
-            return f'no goals are sent, they would move several arms: end all but one of {_listed(ready)}'
+            return f'no goals are sent to several arms at once: end all but one of {_listed(ready)}'
         if session and not any(one.session == session or one.any_session for one in ready):
             return 'no goals are sent yet: ik_node of this session is not ready'
         return ''
@@ -272,7 +272,7 @@ class Neighbours:
             strange = one.session and one.session != self.own.session and not self.own.any_session
             topic = _first(self.own.takes, one.sends)
             if strange and topic and one.id not in self._said:
-                said.append(f'{one} belongs to another session: its goals on {topic} are not for {self.own}')
+                said.append(f'{one} of another session sends no goals on {topic} to {self.own}')
                 self._said.add(one.id)
         return said
 

@@ -52,6 +52,7 @@ class SideNode:
                 return spin_until_shutdown(self._executor, self.node, self._closing)
             except Exception:
                 self.node.get_logger().error(f'unexpected error, please report it: {traceback.format_exc()}')
+                time.sleep(AFTER_ERROR)
 
     def close(self) -> None:
         """End the thread and the node."""

@@ -59,10 +59,12 @@ def test_an_arm_faults_and_brakes_from_where_it_was_believed(
         real.tick()
     assert abs(real.position('elbow') - before['elbow']) < 0.2
     assert real.tick() is None
+    with pytest.raises(InputError, match=asked):
+        real.controller.resume()
+    for _ in range(60):
+        real.measure(**before)
+        assert real.tick() is None
     real.controller.resume()
-    real.measure(**before | {'elbow': value})
-    assert real.tick() is None
-    assert real.state is State.WAITING
     sample = real.rest_at(**before)
     assert positions(sample)['elbow'] == before['elbow']
 

@@ -271,7 +271,7 @@ class ArmController(TimedArm):
     def resume(self) -> None:
         """Accept goals again after a stop or a fault. After a fault the arm must be measured again.
 
-        Raises InputError while joints move, or a controller is not yet at rest.
+        Raises InputError while joints move, or are measured where they cannot be, or a controller moves.
         """
         with self._change():
             if self._model is None or self._joints.moving:
@@ -280,6 +280,8 @@ class ArmController(TimedArm):
                 raise InputError(f'cannot resume: {self._barred or self._refused}')
             if self._outputs.halting(self._ticked):
                 raise InputError(f'cannot resume: {HALTING}')
+            if self._feedback.expected and (doubt := self._feedback.doubt(self._joints.needed)):
+                raise InputError(f'cannot resume: {doubt}')
             self._resumed = perf_counter()
             self._stopped = False
             if self._state is State.FAULTED and self._feedback.expected:

@@ -94,7 +94,7 @@ class MeasuredWatch:
                     'leave the stamps zero'
                 )
             self._node.get_logger().warning(
-                f'times of arrival are used in place of the stamps of measured joints, which are {why}'
+                f'measured joints are timed by their arrival, because their stamps are {why}'
             )
         return 0.0
 

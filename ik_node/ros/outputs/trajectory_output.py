@@ -70,8 +70,8 @@ class TrajectoryOutput(Output):
         kind = CONTROLLER_STATE.type
         if kind is None:
             context.node.get_logger().warning(
-                'the ROS package control_msgs is not installed, so the state of the controller is not known, '
-                'and it jumps if a trajectory reaches it late'
+                'the ROS package control_msgs is not installed: late trajectories, at which a controller of '
+                'ros2_control jumps, are not noticed'
             )
             return
         context.node.create_subscription(

@@ -274,7 +274,7 @@ class ServosNode(ClosableNode):
         try:
             self._calibrating.store_learned()
         except IkError as error:
-            self.get_logger().warning(f'what was learned of the sag is lost: {error}')
+            self.get_logger().warning(f'the learned compensation of sag is not stored: {error}')
 
     def _diagnose(self) -> None:
         idle = self._attempt is None or self._attempt.done()
@@ -300,7 +300,7 @@ def refusal(arm: ArmSnapshot) -> str:
         return (
             f'the servos have no torque: {arm.reason or "switch it on with ik_servos/torque or on the page"}'
         )
-    return f'the driver holds: {cleared}' if arm.latched else ''
+    return f'the driver is on hold: {cleared}' if arm.latched else ''
 
 
 def main() -> int:

@@ -99,7 +99,7 @@ class Commands:
         """
         with self._lock:
             if time.monotonic() < self._taken_from:
-                raise InputError('the driver had stood still, so the command may be an old one')
+                raise InputError('the driver stood still until just now, so the command may be out of date')
             if not self._latched:
                 self._positions.update(positions)
                 self._given = time.monotonic()

@@ -22,7 +22,7 @@ MOST_LEAD = 0.1  # [rad]
 NEEDS = 0.8  # share of it from which the owner is told
 ABSURD = 0.3  # [rad] of lead that no servo would need: the masses are wrong, and none counts
 NOT_CARRIED = (
-    'by the description its servo cannot carry it, so the sag of the arm stays. Are the masses in kg?'
+    'by the description its servo cannot carry its load, so no sag is compensated. Are the masses in kg?'
 )
 MOST_TRIM = math.radians(1.0)
 MOST_PUSH = 0.9  # [Nm] beyond what the load takes, at which a trim grows no more: it may be contact
@@ -92,7 +92,7 @@ class _Joint:
     def doubt(self) -> str:
         """What its owner should look at."""
         if self.factor == 0.0:
-            return 'its load is not what the description says, so its sag stays. Is the base upright?'
+            return 'its load is not that of the description, so no sag is compensated. Is the base upright?'
         need = abs(self.factor * self.nominal)
         if need < NEEDS * MOST_LEAD:
             return ''
