@@ -27,10 +27,24 @@ PACKAGES = {
     'flint': 'python-flint',
     'serial': 'pyserial',
 }  # of modules that are named otherwise
+ROS_WHEELS = tuple(
+    f'ros-jazzy-{name}'
+    for name in (
+        *('diagnostic-msgs', 'geometry-msgs', 'rclpy', 'rmw-fastrtps-cpp', 'sensor-msgs', 'std-msgs'),
+        *('std-srvs', 'trajectory-msgs', 'visualization-msgs'),
+    )
+)
+WITH_RCLPY = {'action_msgs', 'builtin_interfaces', 'lifecycle_msgs', 'rcl_interfaces'}
+ROS_MODULES = WITH_RCLPY | {name.removeprefix('ros-jazzy-').replace('-', '_') for name in ROS_WHEELS}
 
 
 def missing(package: str, user: str) -> MissingError:
     """Return the error that names the missing package, its user, and the command that installs it."""
+    if package in ROS_MODULES:
+        return MissingError(
+            f'{user} needs ROS 2, and there is no module {package}. Source the setup.bash of ROS 2 first; '
+            f'without a ROS installation: {sys.executable} -m pip install {" ".join(ROS_WHEELS)}'
+        )
     package = PACKAGES.get(package, package)
     packages = next((names for names in EXTRAS.values() if package in names), (package,))
     return MissingError(

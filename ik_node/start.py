@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from ik_node.console import ROS_ARGS, without_ros
-from ik_node.extras import EXTRAS, PACKAGES, missing
+from ik_node.extras import EXTRAS, PACKAGES, ROS_MODULES, missing
 
 STOPPED = 0  # exit code of a node after a requested shutdown
 INTERRUPTED = 130  # exit code of a command that did not finish
@@ -76,10 +76,10 @@ def _check_arguments(program: str, does: str, given: list[str]) -> None:
 
 
 def _explain(error: ModuleNotFoundError) -> int:
-    """Print how to install a missing optional package; raise the error for any other package."""
+    """Print how to install a missing optional package, or ROS; raise the error for any other package."""
     module = (error.name or '').partition('.')[0]
     package = PACKAGES.get(module, module)
-    if not any(package in names for names in EXTRAS.values()):
+    if module not in ROS_MODULES and not any(package in names for names in EXTRAS.values()):
         raise error
     program = Path(sys.argv[0]).stem
     print(f'error: {missing(package, program)}', file=sys.stderr)

@@ -191,6 +191,7 @@ def watch(
 def run(options: argparse.Namespace) -> int:
     """Start everything, and stop it again on request."""
     stop = SignalFlag()
+    require('rclpy', 'ik_demo')
     if not options.no_viewer:
         for package in EXTRAS['viewer']:
             require(package, 'ik_demo')

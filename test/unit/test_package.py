@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from ik_node.control.settings.arm import ArmSettings
-from ik_node.extras import EXTRAS, PACKAGES, require
+from ik_node.extras import EXTRAS, PACKAGES, ROS_MODULES, ROS_WHEELS, require
 
 SOURCES = {'.py', '.yaml', '.xacro', '.urdf', '.xml', '.rviz'}
 ROOT = Path(__file__).resolve().parents[2]
@@ -152,6 +152,7 @@ def test_the_extras_are_those_that_programs_name_where_they_are_missing(setup: A
     assert set(setup.extras_require) == {*EXTRAS, 'docs', 'ros-wheels', 'test'}
     for name, packages in EXTRAS.items():
         assert requirement_names(setup.extras_require[name]) == set(packages)
+    assert requirement_names(setup.extras_require['ros-wheels']) == set(ROS_WHEELS)
 
 
 @pytest.mark.parametrize('package', sorted({name for names in EXTRAS.values() for name in names}))
@@ -159,10 +160,10 @@ def test_an_installed_package_of_an_extra_is_found(package: str) -> None:
     require(package, 'this test')
 
 
-def run_without(extras: set[str], program: str) -> subprocess.CompletedProcess[str]:
-    """Run a program where the packages of these extras cannot be imported."""
+def run_without(extras: set[str], program: str, *absent: str) -> subprocess.CompletedProcess[str]:
+    """Run a program where the packages of these extras and the modules absent cannot be imported."""
     modules = {package: module for module, package in PACKAGES.items()}
-    absent = [modules.get(package, package) for extra in extras for package in EXTRAS[extra]]
+    absent += tuple(modules.get(package, package) for extra in extras for package in EXTRAS[extra])
     block = f'import sys; sys.modules.update(dict.fromkeys({absent!r}))\n'
     return subprocess.run(
         [sys.executable, '-c', block + program], cwd=ROOT, capture_output=True, text=True, check=False
@@ -200,13 +201,25 @@ import ik_node.cli.inspect, ik_node.cli.solve, ik_node.cli.reach, ik_node.contro
 def test_a_program_says_how_to_install_what_it_lacks(program: str, arguments: list[str], extra: str) -> None:
     if program not in ('ik_reach', 'ik_batch'):
         pytest.importorskip('rclpy')
-    start = f'from ik_node.start import {program}; sys.argv = {[program, *arguments]!r}; {program}()'
-    done = run_without({extra}, start)
+    given = [program, *['0.1'] * 3 * (program == 'ik_goto')]
+    start = f'from ik_node.start import {program}; sys.argv = {given!r}; {program}()'
+    done = run_without(set(), start, *ROS_MODULES)
     assert (done.returncode, done.stdout) == (2, '')
     assert re.fullmatch(
         rf'error: {program} needs the package \w+, which is not installed. Install it: '
         rf'\S+ -m pip install {" ".join(EXTRAS[extra])}\n',
         done.stderr,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('program', ['ik_node', 'ik_demo', 'ik_goto', 'ik_servos'])
+def test_without_ros_a_program_says_where_it_is(program: str) -> None:
+    start = f'from ik_node.start import {program}; sys.argv = {[program, *["0.1"] * 3 * (program == "ik_goto")]!r}; '
+    done = run_without(set(), f'{start}{program}()', *ROS_MODULES)
+    assert (done.returncode, done.stdout) == (2, '')
+    assert re.fullmatch(
+        rf'error: {program} needs ROS 2, .*setup.bash.* {" ".join(ROS_WHEELS)}\n', done.stderr
     )
 
 
