@@ -201,9 +201,8 @@ import ik_node.cli.inspect, ik_node.cli.solve, ik_node.cli.reach, ik_node.contro
 def test_a_program_says_how_to_install_what_it_lacks(program: str, arguments: list[str], extra: str) -> None:
     if program not in ('ik_reach', 'ik_batch'):
         pytest.importorskip('rclpy')
-    given = [program, *['0.1'] * 3 * (program == 'ik_goto')]
-    start = f'from ik_node.start import {program}; sys.argv = {given!r}; {program}()'
-    done = run_without(set(), start, *ROS_MODULES)
+    start = f'from ik_node.start import {program}; sys.argv = {[program, *arguments]!r}; {program}()'
+    done = run_without({extra}, start)
     assert (done.returncode, done.stdout) == (2, '')
     assert re.fullmatch(
         rf'error: {program} needs the package \w+, which is not installed. Install it: '
@@ -215,8 +214,9 @@ def test_a_program_says_how_to_install_what_it_lacks(program: str, arguments: li
 @pytest.mark.slow
 @pytest.mark.parametrize('program', ['ik_node', 'ik_demo', 'ik_goto', 'ik_servos'])
 def test_without_ros_a_program_says_where_it_is(program: str) -> None:
-    start = f'from ik_node.start import {program}; sys.argv = {[program, *["0.1"] * 3 * (program == "ik_goto")]!r}; '
-    done = run_without(set(), f'{start}{program}()', *ROS_MODULES)
+    given = [program, *['0.1'] * 3 * (program == 'ik_goto')]
+    start = f'from ik_node.start import {program}; sys.argv = {given!r}; {program}()'
+    done = run_without(set(), start, *ROS_MODULES)
     assert (done.returncode, done.stdout) == (2, '')
     assert re.fullmatch(
         rf'error: {program} needs ROS 2, .*setup.bash.* {" ".join(ROS_WHEELS)}\n', done.stderr
