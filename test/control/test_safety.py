@@ -166,6 +166,8 @@ def test_goals_wait_while_the_driver_takes_no_commands(real):
     rejected = real.ask({'yaw': 0.3})
     assert (rejected.status, 'the driver holds' in rejected.message) == ('rejected', True)
     assert not real.controller.steer(real.controller.snapshot().target, 0.0)
+    with pytest.raises(InputError, match='the driver holds'):
+        real.controller.guide(True, 0.0)
     real.controller.refuse('')
     assert real.ask({'yaw': 0.3}).phase == 'moving'
 

@@ -325,6 +325,8 @@ class ArmController(TimedArm):
                 return
             if self._state is not State.HOLDING or not self._feedback.expected:
                 raise InputError(f'hand guiding needs a measured arm at rest; state: {self._state.value}')
+            if self._refused:
+                raise InputError(self._refused)
             self._epoch += 1
             self._guided_until = time + self._settings.hand_guiding_timeout
             self._on(Event.GUIDE)
