@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 import rclpy
+from control_harness import Asked
 from domains import new_domain
 from node_harness import TIMEOUT
 from rclpy.node import Node
@@ -155,7 +156,11 @@ def test_the_second_node_waits_until_the_first_ends(monkeypatch):
                 wait_for(lambda: 'was started before' in other.condition()[1], 'the second one', TIMEOUT)
                 assert other.state is State.WAITING
                 assert one.state is State.HOLDING
+                one.submit(Asked({'yaw': 1.0}))
+                wait_for(lambda: one.snapshot().share > 0.2, 'a motion', TIMEOUT)
                 first.deactivate()
+                serves = first._neighbours.own.since
+                assert serves or one.state is State.INACTIVE, 'while it brakes, it serves the arm'
                 wait_for(lambda: other.state is State.HOLDING, 'its turn', TIMEOUT)
     finally:
         context.try_shutdown()

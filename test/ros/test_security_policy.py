@@ -12,7 +12,7 @@ from rclpy.node import Node
 from small_arm import PARAMETERS
 
 POLICY = Path(__file__).resolve().parents[2] / 'config' / 'sros2_policy.xml'
-# Used only when needed, where moveit_msgs or control_msgs is installed, or by rclpy of later ROS 2 distributions.
+# Used only when needed, with moveit_msgs or control_msgs, or by rclpy of later ROS 2 distributions.
 ON_DEMAND = {
     '/tf',
     '/tf_static',

@@ -80,6 +80,7 @@ class IkNode(ManagedNode):
         general = self._settings.general
         self._output_names = output_names(general.output)
         self._clearing: Client | None = None  # of the driver
+        self._leaves = False  # it serves the arm no longer once that rests
         self._commanded: list[str] = []  # topics and actions with commands
         self._picture: JointStates | None = None
         self._ignored = ''  # why the last message with measured joints is
@@ -244,6 +245,7 @@ class IkNode(ManagedNode):
 
     def activate(self) -> None:
         """Allow commands."""
+        self._leaves = False
         self._neighbours.tell(since=time.time())
         self._mind_neighbours()
         for tool in self._tools:
@@ -251,9 +253,14 @@ class IkNode(ManagedNode):
 
     def deactivate(self) -> None:
         """Bring the arm to rest within its limits, then send no commands."""
-        self._neighbours.leave()
+        self._leaves = True
         for tool in self._tools:
             tool.own.deactivate()
+        self._rest.then(self._leave)  # another node must not command the arm while it still brakes
+
+    def _leave(self) -> None:
+        if self._leaves:
+            self._neighbours.leave()
 
     async def rest(self) -> None:
         """Return once the arm rests, or after BRAKING.
