@@ -195,6 +195,18 @@ def install(extras: list[str], newest: bool = False) -> None:
                 ) from None
 
 
+def prefer_package() -> None:
+    """Have Python find this package before a folder of its name, such as a clone beside the script that runs.
+
+    Setuptools appends the finder of an editable package to those of Python, which take such a folder for a
+    package without __init__.py. A line in a .pth file runs when Python starts.
+    """
+    version = call(PYTHON, '-S', '-c', 'import sys; print(*sys.version_info[:2], sep=".")').strip()
+    packages = VENV / 'lib' / f'python{version}' / 'site-packages'
+    key = "lambda finder: getattr(finder, '__name__', '') != '_EditableFinder'"
+    packages.joinpath('ik_node_first.pth').write_text(f'import sys; sys.meta_path.sort(key={key})\n')
+
+
 def compile_kernels() -> None:
     """Fill the cache of compiled kernels in the background, behind all else that the machine does."""
     command = [str(PYTHON), '-m', 'ik_node.kernels.runtime.build']
@@ -250,6 +262,7 @@ def main(arguments: list[str]) -> int:
         else:
             print('Bringing .venv up to date:', flush=True)
         install(sorted({*known, *extras}), newest)
+        prefer_package()
         STATE.write_text(json.dumps(target), encoding='utf-8')
     except StepError as error:
         print(error, file=sys.stderr)

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from types import ModuleType
 
@@ -160,3 +161,11 @@ def test_the_tested_versions_are_allowed_have_hashes_and_name_no_index():
         for requirement in wanted:
             assert pinned[requirement.name.lower()] in requirement.specifier, requirement
         assert {requirement.name for requirement in wanted} > {'numba', 'ruckig', 'pytest', 'viser'}
+
+
+def test_a_clone_beside_a_script_does_not_hide_the_package(tmp_path):
+    if not Path(sysconfig.get_path('purelib'), 'ik_node_first.pth').exists():
+        pytest.skip('this environment was not made by tools/set_up.py')
+    (tmp_path / 'ik_node').mkdir()
+    done = subprocess.run([sys.executable, '-c', 'from ik_node import Arm'], cwd=tmp_path, check=False)
+    assert done.returncode == 0
