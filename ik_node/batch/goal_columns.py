@@ -115,7 +115,7 @@ class GoalColumns:
         if 'quaternion' in chosen:
             chosen['order'] = _order(chosen['quaternion'], chosen.get('order'))
         if 'position' not in chosen:
-            taken = [name for key in (*WIDTHS, 'seed') for name in chosen.get(key, ())]
+            taken = [name for key in WIDTHS for name in chosen.get(key, ())]
             chosen['position'] = usual_position([name for name in names if name not in taken])
             if not chosen['position']:
                 raise InputError(
