@@ -285,10 +285,13 @@ def test_a_goal_moves_no_faster_than_its_joint_can_whatever_is_measured(rig, sta
     [
         (33, 1, 1, r'servo 3 \(elbow_flex\) is in operating mode 1, it must be 0'),
         (3, 2, 9, r'servo 3 \(elbow_flex\) is model 9, the profile has sts3215'),
+        (5, 1, 2, r'servo 2 \(shoulder_lift\), and none from servo 3 \(elbow_flex\): do both have the id 2'),
+        (5, 1, 9, r'no answer from servo 3 \(elbow_flex\)'),
     ],
 )
 def test_a_servo_that_is_not_as_expected_is_named(address, size, value, message):
     with emulated() as bus:
+        bus.call('put', id=3, address=63, size=1, value=0x55)  # degrees: it is not in the state of the others
         bus.call('put', id=3, address=address, size=size, value=value)
         rig = Rig(bus, 'so101', None)
         rig.arm.start()

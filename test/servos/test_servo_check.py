@@ -164,8 +164,16 @@ def test_what_keeps_the_arm_from_being_driven_is_a_problem(bus, check):
     code, page = check(bus)
     assert code == 1
     assert 'servo 6 (gripper) is in operating mode 1, it must be 0' in page
-    assert 'servo 2 (shoulder_lift) gives damaged answers: do two servos have this id' in page
+    assert 'damaged answers from servo 2 (shoulder_lift): do two servos have this id' in page
     assert 'elbow_flex: the zero is not known' in page
+
+
+def test_two_servos_with_one_id_are_both_named(bus, check):
+    bus.call('put', id=4, address=63, size=1, value=0x55)
+    bus.call('put', id=4, address=5, size=1, value=3)
+    code, page = check(bus)
+    assert code == 1
+    assert 'from servo 3 (elbow_flex), and none from servo 4 (wrist_flex): do both have the id 3' in page
 
 
 def test_a_servo_of_another_model_is_a_problem(bus, check):

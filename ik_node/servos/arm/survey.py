@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ik_node.errors import IkError
@@ -101,6 +101,9 @@ def survey(transport: Transport, profile: ArmProfile) -> list[ServoSurvey]:
     """Return the servos of an arm, in the order of its joints. Raises ArmError unless all are as expected."""
     found = {joint.id: _answers(transport, joint.id) for joint in profile.joints}
     missing = [joint for joint in profile.joints if not found[joint.id]]
+    damaged = [joint for joint in profile.joints if is_damaged(transport, joint)]
+    if damaged:
+        raise ArmError(same_id(damaged, [joint for joint in missing if joint not in damaged]))
     if len(missing) == len(profile.joints):
         raise ArmError('the port is open, but no servo answers. Is the power supply of the arm on?')
     if missing:
@@ -112,6 +115,31 @@ def survey(transport: Transport, profile: ArmProfile) -> list[ServoSurvey]:
         for id in servo.joint.shadows:
             _check_shadow(transport, servo, id)
     return surveyed
+
+
+def is_damaged(transport: Transport, joint: JointProfile) -> bool:
+    """Whether a servo gives damaged answers only, as two servos with the same id do, which answer at once.
+
+    It is asked for what it measures: what is stored is the same in both, so that those answers look sound.
+    """
+    replies: list[Answer | Fault] = []
+    for _ in range(TRIES):
+        replies.append(transport.read(joint.id, *model_named(joint.model).measured))
+        if isinstance(replies[-1], Answer):
+            return False
+    return Fault.CORRUPT in replies or Fault.FOREIGN in replies
+
+
+def same_id(damaged: Sequence[JointProfile], silent: Sequence[JointProfile]) -> str:
+    """Return what to check where servos give damaged answers, and others none: do they have the same id?"""
+    who = f'damaged answers from {named_all(damaged)}'
+    if len(damaged) == len(silent) == 1:
+        who += f', and none from {named(silent[0])}: do both have the id {damaged[0].id}'
+    elif silent:
+        who += f', and none from {named_all(silent)}: do some of them have the same id'
+    else:
+        who += f': do two servos have {"this id" if len(damaged) == 1 else "the same id"}'
+    return f'{who}? Give each its own, with one servo on the bus at a time; otherwise check the cables'
 
 
 def _answers(transport: Transport, id: int) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ik_node.servos.arm.survey import named, wrong_supply
+from ik_node.servos.arm.survey import named, same_id, wrong_supply
 from ik_node.servos.bus.models import PHASE_SPEED_0_IS_FASTEST
 from ik_node.servos.calibration.profile import ArmProfile
-from ik_node.servos.check.findings import BusTest, ServoFinding
+from ik_node.servos.check.findings import DAMAGED, BusTest, ServoFinding
 from ik_node.servos.check.protection import FACTORY_GAIN, WEAK_GAIN, is_weak, unprotected
 
 LEADER_VOLTS = (4.5, 5.6)  # [V] of the supply of a leader arm
@@ -95,13 +95,14 @@ def _of_silence(findings: Sequence[ServoFinding], elsewhere: Sequence[str]) -> l
         found += elsewhere
     if len(findings) > 1 and [one.joint.id for one in findings if not one.silent] == [FACTORY_ID]:
         found.append(DELIVERED)
-    for servo in findings:
-        if servo.fault == 'gives damaged answers':
-            found.append(
-                f'{named(servo.joint)} {servo.fault}: do two servos have this id, or is a cable loose?'
-            )
-        elif servo.fault and not servo.silent:
-            found.append(f'{named(servo.joint)} {servo.fault}')
+    damaged = [servo.joint for servo in findings if servo.fault == DAMAGED]
+    if damaged:
+        found.append(same_id(damaged, silent))
+    found += [
+        f'{named(servo.joint)} {servo.fault}'
+        for servo in findings
+        if servo.fault and servo.fault != DAMAGED and not servo.silent
+    ]
     return found
 
 

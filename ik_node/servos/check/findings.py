@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ik_node.errors import InputError, quoted
-from ik_node.servos.arm.survey import TRIES, ArmError, read, wrong_supply
+from ik_node.servos.arm.survey import TRIES, ArmError, is_damaged, read, wrong_supply
 from ik_node.servos.bus.models import model_named, model_numbered
 from ik_node.servos.bus.registers import ServoModel
 from ik_node.servos.bus.transport import Answer, Fault, Transport
@@ -22,6 +22,7 @@ STORED = (
     *('p_gain', 'status', 'max_torque', 'protection_current', 'overload_torque'),
     *('min_voltage', 'max_voltage'),
 )
+DAMAGED = 'gives damaged answers'
 READS = 100  # of all servos, to see how reliable the bus is
 
 
@@ -150,8 +151,9 @@ def _found(transport: Transport, joint: JointProfile) -> ServoFinding:
     reply = next((reply for reply in _pings(transport, joint.id) if isinstance(reply, Answer)), None)
     if reply is None:
         silent = all(reply is Fault.SILENT for reply in _pings(transport, joint.id))
-        why = 'does not answer' if silent else 'gives damaged answers'
-        return ServoFinding(joint, model, fault=why, silent=silent)
+        return ServoFinding(joint, model, fault='does not answer' if silent else DAMAGED, silent=silent)
+    if is_damaged(transport, joint):
+        return ServoFinding(joint, model, fault=DAMAGED)
     try:
         number = read(transport, joint, model, 'model')
         actual = model if number == model.number else model_numbered(number)
