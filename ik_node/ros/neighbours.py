@@ -36,7 +36,8 @@ GONE = 5.0  # [s] without a card after which a program has ended
 LARGEST_CARD = 20_000  # characters
 MOST_CARDS = 200
 HEARD = QoSProfile(depth=50, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-ARM = 'ik_node'
+ARM, SERVOS = 'ik_node', 'ik_servos'
+WAITING = {ARM: 'waits', SERVOS: 'measures nothing, takes no commands and switches no torque on'}
 NODE_NAME = re.compile('(?=.{2,200}$)(/[A-Za-z_][A-Za-z0-9_]*)+')
 
 
@@ -127,12 +128,12 @@ def conflict(own: Card, other: Card) -> str:
 
 
 def _before(own: Card, one: Card, what: str) -> str:
-    waits = f'{own} waits: ' if own.program == ARM else ''
+    waits = f'{own} {WAITING[own.program]}: ' if own.program in WAITING else ''
     return f'{waits}{one} was started before and {what}. End it, or use another namespace or ROS_DOMAIN_ID'
 
 
 def _after(own: Card, one: Card, what: str) -> str:
-    waits = 'it waits until that one ends' if one.program == ARM else 'end one of the two'
+    waits = 'it waits until that one ends' if one.program in WAITING else 'end one of the two'
     return f'{one} was started later than {own} and {what}: {waits}'
 
 
@@ -245,9 +246,12 @@ class Neighbours:
 
     @property
     def driver(self) -> Card | None:
-        """The driver that measures the joints of this node; of several, one that refuses commands."""
+        """The driver that measures the joints of this node; of several, one that refuses commands.
+
+        One that waits for another measures nothing.
+        """
         reads = set(self.own.reads)
-        drivers = [one for one in self.others if one.since and reads & set(one.measures)]
+        drivers = [one for one in self.others if one.since and not one.waits and reads & set(one.measures)]
         drivers = [one for one in drivers if not _apart(self.own, one)]
         return max(drivers, key=lambda one: bool(one.refuses), default=None)
 

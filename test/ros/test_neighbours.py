@@ -22,8 +22,11 @@ from waiting import wait_for
 
 from ik_node.control.state.states import State
 from ik_node.ros import neighbours
-from ik_node.ros.neighbours import ARM, GONE, Card, Neighbours, conflict, read_card
+from ik_node.ros.neighbours import ARM, GONE, SERVOS, Card, Neighbours, conflict, read_card
 from ik_node.ros.node.node import IkNode
+from ik_node.ros.servos.node import ServosNode
+from ik_node.servos.arm.snapshot import ArmState
+from ik_node.servos.arm.survey import ArmError
 
 FIRST = Card('1', ARM, '/ik_node', 'here', 11, 'one', since=1.0, takes=('/goal_pose',), commands=('/q',))
 LATER = replace(FIRST, id='2', process=22, session='two', since=2.0)
@@ -164,6 +167,38 @@ def test_the_second_node_waits_until_the_first_ends(monkeypatch):
                 wait_for(lambda: other.state is State.HOLDING, 'its turn', TIMEOUT)
     finally:
         context.try_shutdown()
+
+
+def test_the_second_driver_switches_no_torque_on_until_the_first_ends(monkeypatch):
+    monkeypatch.setattr(neighbours, 'GONE', 1e9)
+    context = rclpy.Context()
+    context.init(domain_id=new_domain())
+    node = ServosNode(context=context, parameter_overrides=[Parameter('port', value='emulated')])
+    first = replace(FIRST, program=SERVOS, takes=(), commands=(), measures=('/joint_states',))
+    hear(node._met, first)
+    spinning = Spinning(node)
+    try:
+        wait_for(lambda: node._arm.snapshot.state is ArmState.PASSIVE, 'servos', TIMEOUT)
+        with pytest.raises(ArmError, match=rf'switches no torque on: .*process {first.process} '):
+            node._set_torque(True)
+        assert node._met.own.waits
+        assert not node._arm.snapshot.powered
+        hear(node._met, replace(first, since=0.0))  # it has ended
+        wait_for(lambda: not node._met.own.waits, 'its turn', TIMEOUT)
+        node._set_torque(True)
+        assert node._arm.snapshot.powered
+    finally:
+        spinning.end()
+        node.close()
+        context.try_shutdown()
+
+
+def test_a_driver_that_waits_holds_nobody_up(meeting):
+    driver = replace(FIRST, program=SERVOS, measures=('/joint_states',), waits=True, refuses='no torque')
+    met = meeting(driver, reads=['joint_states'])
+    assert met.refusal == ''
+    hear(met, replace(driver, waits=False))
+    assert met.refusal == 'no torque'
 
 
 def test_a_node_of_another_package_that_commands_the_arm_is_named(meeting):

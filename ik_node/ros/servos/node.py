@@ -23,7 +23,7 @@ from std_srvs.srv import SetBool, Trigger
 from ik_node.errors import IkError, InputError, join_names, quoted
 from ik_node.ros.compat import MessageInfo
 from ik_node.ros.conversions import NS_PER_S, values_by_name
-from ik_node.ros.neighbours import Neighbours
+from ik_node.ros.neighbours import SERVOS, Neighbours
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.servos.calibrating import Calibrating, read_pose
 from ik_node.ros.servos.diagnostics import NOT_MEASURED, Diagnostics
@@ -50,6 +50,7 @@ from ik_node.servos.ports import EMULATED, EmulatedArm, opener
 
 REPEATED = 5.0  # [s] from one line in the log to the next about the same thing
 AT_ONCE = 4  # requests that are awaited
+FINDING = 'other drivers of the same joints are looked for: try again in a second'
 
 
 class ServosNode(ClosableNode):
@@ -69,6 +70,7 @@ class ServosNode(ClosableNode):
         self._doubted: dict[str, str] = {}
         self._said, self._ending = (ArmState.CLOSED, ''), False
         self._wanted = settings.torque_at_start
+        self._barred = FINDING  # why this driver must not be in charge of the arm, '' if it is
         self._attempt: Future[None] | None = None  # to switch the torque on
         self._beside = ThreadPoolExecutor(AT_ONCE, 'requests')
         self._urgent = SideNode(self, 'hold')  # what holds the arm waits behind no message
@@ -88,9 +90,10 @@ class ServosNode(ClosableNode):
         )
         self._met = Neighbours(
             self,
-            'ik_servos',
+            SERVOS,
             self._mind_neighbours,
             since=time.time(),
+            waits=True,
             measures=[JOINT_STATES.name],
             joints=profile.names,
         )
@@ -114,6 +117,14 @@ class ServosNode(ClosableNode):
     def _mind_neighbours(self) -> None:
         for sentence in self._met.announce():
             self.get_logger().error(sentence)
+        self._barred = self._met.ahead() or ('' if self._met.settled else FINDING)
+        if self._met.own.waits != bool(self._barred):
+            self._met.tell(waits=bool(self._barred))
+
+    def _check_alone(self) -> None:
+        """Raise ArmError while another driver is in charge: both would move the same joints."""
+        if self._barred:
+            raise ArmError(self._barred)
 
     def _apply(self, settings: ServoSettings) -> None:
         self._settings = settings
@@ -154,6 +165,9 @@ class ServosNode(ClosableNode):
     # Commands
 
     def _on_command(self, message: JointState, info: MessageInfo) -> None:
+        if self._barred:
+            self._arm.drop_commands()
+            return
         try:
             self._incoming.check(message.header.stamp, info)
             self._arm.command(values_by_name(message))
@@ -169,7 +183,12 @@ class ServosNode(ClosableNode):
 
     async def _torque(self, request: SetBool.Request, answer: SetBool.Response) -> SetBool.Response:
         self._wanted = False
-        return await self._answered(answer, lambda: self._arm.set_torque(request.data))
+        return await self._answered(answer, lambda: self._set_torque(request.data))
+
+    def _set_torque(self, on: bool) -> None:
+        if on:
+            self._check_alone()
+        self._arm.set_torque(on)
 
     async def _hold(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
         self._wanted = False
@@ -177,7 +196,11 @@ class ServosNode(ClosableNode):
         return await self._answered(answer, self._arm.hold)
 
     async def _clear(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
-        return await self._answered(answer, self._arm.clear)
+        def clear() -> None:
+            self._check_alone()
+            self._arm.clear()
+
+        return await self._answered(answer, clear)
 
     async def _zero(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
         return await self._answered(answer, self._set_zero)
@@ -219,7 +242,7 @@ class ServosNode(ClosableNode):
 
     def _switch_on(self) -> None:
         """Switch the torque on, as is wanted at the start; again while the bus prevents it."""
-        if not self._wanted:
+        if not self._wanted or self._barred:
             return
         try:
             self._arm.set_torque(True)
@@ -239,7 +262,7 @@ class ServosNode(ClosableNode):
         refuses = refusal(arm)
         if refuses != self._met.own.refuses and self.context.ok():
             self._met.tell(refuses=refuses)
-        if arm.joints and self.context.ok():
+        if arm.joints and not self._barred and self.context.ok():
             message = JointState(name=list(arm.joints))
             age = int((time.monotonic() - arm.time) * NS_PER_S)
             now = self.get_clock().now().nanoseconds
