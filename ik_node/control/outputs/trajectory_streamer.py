@@ -310,27 +310,31 @@ class TrajectoryStreamer:
         self, names: Sequence[str], time: float, places: Array, before: float, last: Mapping[str, float]
     ) -> str:
         """Find out which trajectory the controller is on. before, last: its previous reference."""
-        flight = self._flight
-        gaps = [np.abs(each.states(np.array([time]))[0, 0] - places).max() for each in flight]
-        margins = [np.abs(each.states(np.array([time]))[0, 1]).max() for each in flight]
-        on = [gap <= NEAR[0] + NEAR[1] * speed for gap, speed in zip(gaps, margins, strict=True)]
-        if not any(on):
+        flight, nearest, gap, oldest = self._flight, math.inf, np.zeros(0), 0
+        for k, each in enumerate(flight):  # mostly the first one, and each costs time
+            position, velocity, _ = each.states(np.array([time]))[0]
+            gap = np.abs(position - places)
+            nearest = min(nearest, gap.max())
+            if gap.max() <= NEAR[0] + NEAR[1] * np.abs(velocity).max():
+                oldest = k
+                break
+        else:
             self._off += 1
-            if self._off < 2 or min(gaps) <= ELSEWHERE:
+            if self._off < 2 or nearest <= ELSEWHERE:
                 return ''
-            worst = int(np.abs(flight[-1].states(np.array([time]))[0, 0] - places).argmax())
+            worst = int(gap.argmax())
             return f'the controller is elsewhere: joint "{names[worst]}" at {places[worst]:.3f}: {CHECK}'
-        self._off, oldest = 0, on.index(True)
+        self._off = 0
         self._flight = flight[oldest:]
         if oldest and before > flight[oldest].begins + flight[oldest].joined:
             was = np.array([last[name] for name in names])
-            jump = np.abs(flight[oldest].states(np.array([before]))[0, 0] - was).max()
+            jump = _gap(flight[oldest], before, was)
             if jump > JUMP:
                 return f'the controller jumped by at least {jump:.3f}: a trajectory arrived late: {CHECK}'
         if oldest + 1 < len(flight):
             following = flight[oldest + 1]
             late = time - following.begins
-            if late > following.joined and gaps[oldest + 1] > JUMP:
+            if late > following.joined and _gap(following, time, places) > JUMP:
                 self._lateness.append((time, late))
                 return f'a trajectory has not reached the controller within {late:.2f} s: {CHECK}'
         return ''
@@ -394,6 +398,11 @@ def _lateness(running: JointTrajectory, time: float, places: Array, rates: Array
     position, velocity, _ = running.states(np.array([at]))[0]
     there = np.abs(position - places).max() < MOVED / 2.0 and velocity @ rates > 0.0
     return float(time - at) if there else None
+
+
+def _gap(trajectory: JointTrajectory, time: float, places: Array) -> float:
+    """Return the largest distance of a trajectory at a time [s] from places (n,)."""
+    return float(np.abs(trajectory.states(np.array([time]))[0, 0] - places).max())
 
 
 def _stop(
