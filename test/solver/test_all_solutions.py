@@ -261,6 +261,22 @@ def test_solutions_that_the_limits_cut_off_are_left_out():
         np.testing.assert_allclose(np.reshape(found, (-1, 5)), np.reshape(expected, (-1, 5)), atol=1e-6)
 
 
+def test_two_nearly_equal_solutions_have_their_whole_turns_each():
+    """Roll limits of 3.1416: of two solutions 4.8e-5 rad apart, one is inside at -pi only, one at pi only."""
+    axes = [(0, 0, 1), (0, 1, 0), (0, 1, 0), (0, 1, 0), (1, 0, 0)]
+    offsets = [(0, 0, 0.1), (0, 0, 0.1), (0, 0, 0.3), (0.2, 0, 0), (0.1, 0, 0)]
+    limits = [*[(-3.0, 3.0)] * 4, (-3.1416, 3.1416)]
+    arm = make_arm(axes, offsets, limits, tool_axis=(0, 0.6, 0.8), tool_point=(0.05, 0, 0.02))
+    q = np.array(
+        [1.8950952981515312, -2.983585818299677, -1.6746544802555188, -2.7985141131206817, -3.141554]
+    )
+    goal = Goal(*arm.fk(q))
+    solutions = new_solver(arm).solve_all(goal, q, time_budget=np.inf)
+    assert_good(new_solver(arm), goal, solutions, q)
+    rolls = sorted(solution.q[4] for solution in solutions)
+    np.testing.assert_allclose(rolls, [-3.141554, 0.0, 3.14158395], atol=1e-5)
+
+
 @given(st.integers(1, 60), st.integers(0, 5000))
 def test_missed_share_is_that_of_the_published_estimate(distinct, successes):
     """Boender and Rinnooy Kan's estimate of the number of solutions is w (N - 1) / (N - w - 2)."""

@@ -6,6 +6,7 @@ from math import ceil, floor, inf, isinf
 import numpy as np
 
 from ..arrays.copies import copy
+from ..arrays.distance import DISTINCT, largest_difference, largest_move
 from ..arrays.rotation import ROOT_SLACK
 from ..runtime.compiled import compiled
 from .balls import excess_of_balls
@@ -39,6 +40,9 @@ def list_solutions(joints, tool, limits, period, goal, options, start, seed, fou
     every, keys = np.empty((most, n)), np.empty((most, 2))
     kept = 0
     for k in range(count):
+        before, again = kept, False
+        for j in range(k):
+            again = again or largest_move(period, found[j], found[k]) <= DISTINCT
         for variant in range(variants[k]):
             move, margin, rest = 0.0, inf, variant
             for i in range(n - 1, -1, -1):
@@ -50,6 +54,12 @@ def list_solutions(joints, tool, limits, period, goal, options, start, seed, fou
                 every[kept, i] = value
                 move = max(move, abs(value - seed[i]))
                 margin = min(margin, min(value - limits[0, i], limits[1, i] - value))
+            seen = False
+            if again:
+                for j in range(before):
+                    seen = seen or largest_difference(every[j], every[kept]) <= DISTINCT
+            if seen:
+                continue
             if limits.shape[0] == 2 or excess_of_balls(every[kept], limits) <= 0.0:
                 move *= SAME_MOVE
                 keys[kept, 0] = (round(move) if move < EXACT_WHOLE else move) / SAME_MOVE
@@ -83,6 +93,38 @@ def turns_within(value, near, low, high, period):
     first = ceil((low - ROOT_SLACK - value) / period)
     last = floor((high + ROOT_SLACK - value) / period)
     return first, max(last - first + 1, 0)
+
+
+@compiled
+def add_solution(limits, period, found, count, q):
+    """Append q (n,) to found (k, n) unless a row is the same but for whole turns and has all those of q.
+
+    Next to a limit, two solutions within DISTINCT may have different turns inside the limits (2, n). Returns
+    the new count; a full table keeps what it has.
+    """
+    for k in range(count):
+        same = True
+        for i in range(q.shape[0]):
+            gap, shift = q[i] - found[k, i], 0
+            if period[i] > 0.0:
+                shift = floor(gap / period[i] + 0.5)
+                gap -= period[i] * shift
+            if abs(gap) > DISTINCT:
+                same = False
+                break
+            if period[i] > 0.0 and not isinf(limits[1, i] - limits[0, i]):
+                low, high = limits[0, i], limits[1, i]
+                first, number = turns_within(q[i], 0.0, low, high, period[i])
+                other, most = turns_within(found[k, i], 0.0, low, high, period[i])
+                if first + shift < other or first + shift + number > other + most:
+                    same = False
+                    break
+        if same:
+            return count
+    if count < found.shape[0]:
+        copy(q, found[count])
+        count += 1
+    return count
 
 
 @compiled

@@ -6,7 +6,7 @@ from math import cos, inf, isnan, sin, sqrt
 import numpy as np
 
 from ..arrays.copies import copy
-from ..arrays.distance import add_distinct, largest_difference
+from ..arrays.distance import largest_difference
 from ..arrays.layout import (
     C1,
     C5,
@@ -28,6 +28,7 @@ from ..arrays.layout import (
 )
 from ..arrays.rotation import rotate_axis_angle, wrap_into_limits
 from ..chain.forward import clip, forward, goal_errors, jacobian, met, squared_errors
+from ..chain.listing import add_solution
 from ..methods.lm import descend_lm
 from ..runtime.compiled import compiled
 from .parallel import parallel_pairs, planar_candidates
@@ -260,6 +261,6 @@ def formula_solutions(joints, tool, limits, period, form, goal, options, seed, f
     count = 0
     for k in range(candidate_count):
         if polish_and_check(joints, tool, limits, goal, options, raw[k], frames)[0]:
-            count = add_distinct(period, found, count, raw[k])
+            count = add_solution(limits, period, found, count, raw[k])
             regular = regular and not has_free_joint(joints, form, frames, scratch)
     return count, regular

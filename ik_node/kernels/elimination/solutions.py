@@ -6,10 +6,11 @@ from math import inf, isnan, sqrt
 import numpy as np
 
 from ..arrays.copies import copy
-from ..arrays.distance import add_distinct, largest_move
+from ..arrays.distance import largest_move
 from ..arrays.layout import CHORD_TOLERANCE, DIRECTION, ITERATIONS, POSITION_TOLERANCE, WEIGHT
 from ..arrays.rotation import ROOT_SLACK, wrap_into_limits
 from ..chain.forward import forward, jacobian, met, squared_errors
+from ..chain.listing import add_solution
 from ..methods.lm import descend_lm
 from ..runtime.compiled import compiled
 from .general import general_candidates
@@ -194,5 +195,5 @@ def eliminated(joints, tool, limits, opened, period, form, goal, options, seed, 
             continue
         position, direction = polish(joints, tool, limits, goal, exact, within, frames, work)
         if met(position, direction, options):
-            count = add_distinct(period, found, count, within)
+            count = add_solution(limits, period, found, count, within)
     return count, 0 <= expected <= distinct

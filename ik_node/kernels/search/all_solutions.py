@@ -4,12 +4,12 @@
 import numpy as np
 
 from ..arrays.copies import copy
-from ..arrays.distance import add_distinct
 from ..arrays.layout import CHORD_TOLERANCE, POSITION_TOLERANCE, WEIGHT
 from ..arrays.rotation import FAR_TURNED
 from ..chain.balls import stop_at_edges
 from ..chain.forward import clip, forward, met, squared_errors
 from ..chain.linear import damped_step, normal_equations
+from ..chain.listing import add_solution
 from ..chain.random import perturb
 from ..closed_form.candidates import EXACT, polish_and_check
 from ..methods.lm import FIRST_DAMPING, descend_lm
@@ -131,5 +131,5 @@ def explore(joints, tool, limits, period, goal, options, descents, state, seed, 
             nearest_on_self_motion(joints, tool, limits, goal, exact, seed, q, frames, work)
         if polish_and_check(joints, tool, limits, goal, options, q, frames)[0]:
             successes += 1
-            count = add_distinct(period, found, count, q)
+            count = add_solution(limits, period, found, count, q)
     return count, successes
