@@ -55,16 +55,37 @@ def recognise(arm: Arm) -> ClosedForm | None:
 
     Needs five revolute joints without mimics, axes 2 and 3 parallel to each other and not to axis 1.
     """
-    joints = arm.joints
-    if arm.n != 5 or joints.shape[0] != 5 or joints[:, PRISMATIC].any():
+    return _recognised(arm.joints, arm.tool) if arm.n == 5 and _is_simple(arm) else None
+
+
+def recognise_without_roll(arm: Arm) -> ClosedForm | None:
+    """Return the form of an arm of four joints, axes 2, 3, 4 parallel, with a roll about its tool added."""
+    if arm.n != 4 or not _is_simple(arm):
         return None
-    if arm.has_cones:  # no closed form supports them, or three perpendicular axes in one point
-        return None
-    if not arm.is_plain:
-        return None
+    form = _recognised(*with_roll(arm.joints, arm.tool))
+    return form if form is not None and form.family is Family.PARALLEL_ROLL else None
+
+
+def with_roll(joints: Array, tool: Array) -> tuple[Array, Array]:
+    """Return joints (5, 10) and tool (9,) of an arm of joints (4, 10), with a joint 5 that turns the tool.
+
+    Its axis is the tool axis, through the tool point: it moves neither.
+    """
+    roll = np.array([*tool[3:6], *tool[:3], 0.0, 4.0, 1.0, 0.0])
+    return np.vstack([joints, roll]), np.array([0.0, 0.0, 0.0, *tool[3:]])
+
+
+def _is_simple(arm: Arm) -> bool:
+    """Whether arm has revolute joints alone, and no mimics or cones, which no closed form supports."""
+    plain = arm.is_plain and not arm.has_cones and arm.joints.shape[0] == arm.n
+    return plain and not arm.joints[:, PRISMATIC].any()
+
+
+def _recognised(joints: Array, tool: Array) -> ClosedForm | None:
+    """As recognise, of joints (5, 10) and tool (9,)."""
     axes, points = joints[:, AXIS], np.cumsum(joints[:, OFFSET], axis=0)
-    tool_point, tool_axis = points[4] + arm.tool[:3], arm.tool[3:6]
-    size = float(np.linalg.norm(joints[1:, OFFSET], axis=1).sum() + np.linalg.norm(arm.tool[:3]))
+    tool_point, tool_axis = points[4] + tool[:3], tool[3:6]
+    size = float(np.linalg.norm(joints[1:, OFFSET], axis=1).sum() + np.linalg.norm(tool[:3]))
     u = axes[1]
     if slant(u, axes[2]) > AXIS_TOLERANCE or slant(u, axes[0]) < AXIS_TOLERANCE:
         return None

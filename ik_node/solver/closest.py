@@ -15,7 +15,7 @@ from ik_node.checks import Array
 from ik_node.kernels.arrays.layout import DIRECTION, ITERATIONS, OFFSET, POSITION_TOLERANCE, WEIGHT
 from ik_node.kernels.closest.general import EQUAL
 from ik_node.model.arm import frozen
-from ik_node.solver.closed_form import ClosedForm, Family
+from ik_node.solver.closed_form import ClosedForm, Family, with_roll
 from ik_node.solver.goal import Goal
 from ik_node.solver.known_poses import KnownPoses
 from ik_node.solver.restarts import RandomRestarts
@@ -61,7 +61,7 @@ class ClosestSearch:
     def __init__(
         self, search: RandomRestarts, form: ClosedForm | None, direction_weight: float | None
     ) -> None:
-        """search: provides the arm, the random seed and the local method."""
+        """search: provides the arm, the random seed and the local method. form: of the arm, or with_roll."""
         arm = search.arm
         self.arm = arm
         self.search = search
@@ -115,10 +115,17 @@ class ClosestSearch:
         limits, opened = (self._endless, self._endless) if endless else (size.limits, self._opened)
         in_place = None
         if self._form is not None and self.direction_weight is None:
-            table, errors = np.empty((TABLE, arm.n)), np.empty((TABLE, 2))
-            model = size.joints, size.tool, limits, opened, arm.period, self._form
-            starts = start, found / size.units
+            joints, tool, period, arrays = size.joints, size.tool, arm.period, [limits, opened, start]
+            arrays.append(found / size.units)
+            if arm.n == 4:
+                joints, tool = with_roll(joints, tool)
+                period = np.append(period, 0.0)
+                arrays = [np.concatenate([one, np.zeros_like(one[..., :1])], axis=-1) for one in arrays]
+            limits, opened, *starts = arrays
+            table, errors = np.empty((TABLE, 5)), np.empty((TABLE, 2))
+            model = joints, tool, limits, opened, period, self._form
             count, in_place = kernels.closest_parallel(*model, packed, self._narrow, *starts, table, errors)
+            table = np.ascontiguousarray(table[:, : arm.n])
         else:
             given = np.array([start, found / size.units])
             table, errors, count = self._searched(packed, opened, given, deadline, beyond, endless)

@@ -9,7 +9,7 @@ from ik_node import kernels
 from ik_node.errors import KernelError
 from ik_node.model.arm import Arm
 from ik_node.solver.all_solutions import AllSolutions
-from ik_node.solver.closed_form import recognise
+from ik_node.solver.closed_form import recognise, recognise_without_roll
 from ik_node.solver.closest import ClosestByMethod, ClosestSearch
 from ik_node.solver.elimination.elimination import elimination_of
 from ik_node.solver.options import SolverOptions
@@ -42,8 +42,9 @@ class SolverParts:
             options.schedule,
             options.method_options,
         )
+        place_form = recognise_without_roll(arm) if form is None and algebra else form
         closest = (
-            ClosestSearch(search, form, options.direction_weight)
+            ClosestSearch(search, place_form, options.direction_weight)
             if method == 'lm'
             else ClosestByMethod(search)
         )

@@ -10,7 +10,7 @@ import pytest
 from cases import new_solver, shared_cases, shipped_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_arms import parallel_arm, random_unit
+from made_arms import make_arm, parallel_arm, random_unit
 from random_chains import frames_at, random_chain
 from scipy.optimize import least_squares, minimize
 
@@ -281,3 +281,22 @@ def test_the_closest_direction_does_not_depend_on_the_seed():
         goal = Goal(solver.arm.fk(place)[0], axis / np.linalg.norm(axis))
         errors = [solver.solve(goal, seed).direction_error for seed in solver.arm.sample(rng, 6)]
         assert np.ptp(errors) < 2e-6
+
+
+def test_the_closest_direction_of_four_joints_does_not_depend_on_the_seed():
+    """Yaw and three pitches, of which one curve of configurations reaches a position."""
+    axes = [(0, 0, 1), (0, -1, 0), (0, -1, 0), (0, -1, 0)]
+    offsets = [(0, 0, 0.1), (0.3, 0, 0.2), (1.3, 0, 0.7), (0.5, 0, -0.9)]
+    limits = [(-3.15, 3.15), (-0.587, 0.587), (-1.2, 1.5), (0.5, 2.0)]
+    arm = make_arm(axes, offsets, limits, tool_axis=(0.4, 0, -1), tool_point=(0.1, 0, 0.05))
+    rng, solver = np.random.default_rng(3), new_solver(arm)
+    for place, direction in (
+        ((-0.006, -0.0767, 1.2857, 0.6008), (-0.952, 0.265, 0.1533)),
+        ((-2.4619, -0.4118, 1.2129, 0.6376), (0.7853, 0.0667, 0.6155)),
+        ((0.5171, 0.361, 1.2961, 0.7334), (-0.8099, -0.5792, -0.0927)),
+    ):
+        goal = Goal(arm.fk(place)[0], direction)
+        found = [solver.solve(goal, seed) for seed in arm.sample(rng, 20)]
+        assert max(answer.position_error for answer in found) < 1e-6
+        assert np.ptp([answer.direction_error for answer in found]) < 1e-6
+        assert found[0].direction_error < reference(arm, goal, rng)[1] + DIRECTION
