@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from websockets.asyncio import server as websocket_server
 from websockets.asyncio.server import ServerConnection
+from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
 from ik_node.errors import IkError, quoted
@@ -34,6 +35,8 @@ LOCALHOST = 'localhost'
 ORIGIN = '/origin'  # a page asks here, with its origin as the query, why its websockets are rejected
 MOST_TOLD = 10  # rejected origins that are logged
 OPENING = 5.0  # [s] in which a connection must make its request
+ACCEPTED = 8  # new connections at a time, between which the open ones are served
+SOCKET = '/socket'  # a websocket that stays open; its messages are paths such as stop
 
 
 def is_loopback(host: str) -> bool:
@@ -132,11 +135,19 @@ def guarded(
     """Put the guard before the websocket server that is started in this context: viser has no option for it.
 
     The server listens on listener, whatever address it is given. answer: called with each accepted request
-    first; the server behind gets those for which it returns None. No other server of this process may start
-    in this context. Raises GuardError at its end if the server was started in another way.
+    first; the server behind gets those for which it returns None. At SOCKET it answers messages. No other
+    server of this process may start in this context. Raises GuardError at its end if the server was started
+    in another way.
     """
     serve, listen = websocket_server.serve, socket.socket.listen
     guards, others = 0, 0
+
+    async def answer_messages(connection: ServerConnection) -> None:
+        async for message in connection:
+            response = await answer(Request(f'/{message!s}', Headers()))
+            if response is None or response.body is None:
+                return
+            await connection.send(f'{response.status_code} {response.body.decode()}')
 
     def serve_guarded(
         handler: Any, *_: Any, process_request: Callable[..., Any] | None = None, **options: Any
@@ -148,8 +159,11 @@ def guarded(
             assert isinstance(connection, DatedConnection)
             connection.opened()
             admitted = guard.admitted(request)
+            connection.answers = isinstance(admitted, Request) and admitted.path == SOCKET
             if isinstance(admitted, str):
                 return connection.respond(HTTPStatus.FORBIDDEN, f'{admitted}\n')
+            if connection.answers:
+                return None
             if admitted.path.partition('?')[0] == ORIGIN and 'Upgrade' not in admitted.headers:
                 return connection.respond(HTTPStatus.OK, guard.why_rejected(admitted))
             response = await answer(admitted)
@@ -159,24 +173,28 @@ def guarded(
                 response = await processed if inspect.isawaitable(processed) else processed
             return response
 
-        elsewhere = {'host', 'port', 'sock', 'max_size', 'open_timeout'}
+        behind = dated(handler)
+
+        async def handle(connection: ServerConnection) -> None:
+            assert isinstance(connection, DatedConnection)
+            await (answer_messages if connection.answers else behind)(connection)
+
+        elsewhere = {'host', 'port', 'sock', 'max_size', 'open_timeout', 'backlog'}
         options = {name: value for name, value in options.items() if name not in elsewhere}
         return serve(
-            dated(handler),
+            handle,
             sock=listener,
             process_request=process,
             create_connection=DatedConnection,
             max_size=LARGEST,
             open_timeout=OPENING,
+            backlog=ACCEPTED,
             **options,
         )
 
-    def listen_guarded(self: socket.socket, *backlog: int) -> None:
+    def listen_guarded(self: socket.socket, *_: int) -> None:
         nonlocal others
-        if self is listener:
-            listen(self, *backlog)
-        else:
-            others += 1
+        others += self is not listener  # which listens already, with a longer queue than ACCEPTED
 
     websocket_server.serve = serve_guarded  # type: ignore[assignment, misc]
     socket.socket.listen = listen_guarded  # type: ignore[assignment, method-assign]

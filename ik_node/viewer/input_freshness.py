@@ -44,6 +44,7 @@ class DatedConnection(ServerConnection):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._answered = time.monotonic()  # when the last ping was sent that has been answered
+        self.answers = False  # messages are requests of the page around that of viser
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Note the new connection."""

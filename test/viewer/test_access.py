@@ -19,7 +19,7 @@ import viser
 from node_harness import new_domain
 from viewer_harness import Process
 from websockets.asyncio import server as websocket_server
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from ik_node.errors import IkError
@@ -84,7 +84,7 @@ def test_the_stop_button_needs_the_token_too() -> None:
     stops: list[int] = []
     links: list[str] = []
     guard = Guard('127.0.0.1')
-    problems = ['', 'ik_node does not answer']
+    problems = ['', 'ik_node does not answer', 'ik_node is not running', '']
 
     async def stop() -> str:
         stops.append(1)
@@ -99,12 +99,24 @@ def test_the_stop_button_needs_the_token_too() -> None:
         request = urllib.request.Request(f'http://127.0.0.1:{port}/{guard.token}/stop', headers=evil)
         with pytest.raises(urllib.error.HTTPError, match='403'):
             urllib.request.urlopen(request, timeout=60.0)
+        assert handshake(port, path='/socket') == REJECTED
+        assert handshake(port, 'https://evil.example', f'/{guard.token}/socket') == REJECTED
         assert not stops
         assert page(port, f'/{guard.token}/alive') == (200, 'v=1')
         assert not stops
         assert page(port, f'/{guard.token}/stop') == (200, '')
         assert len(stops) == 1
         assert page(port, f'/{guard.token}/stop') == (503, problems[1])  # not OK: it was not taken
+        assert not links
+        socket_path = f'ws://127.0.0.1:{port}/{guard.token}/socket'
+        with connect(socket_path) as kept, connect(socket_path) as other:
+            for number, said in enumerate(('503 ik_node is not running', '200 '), start=3):
+                kept.send('stop')
+                assert kept.recv(timeout=60.0) == said
+                assert len(stops) == number
+            other.send(b'stop')
+            with pytest.raises(ConnectionClosed):
+                other.recv(timeout=60.0)
         assert not links
         assert page(port, f'/{guard.token}/open?v=1&robot=a') == (200, '')
         assert links == ['v=1&robot=a']
@@ -362,12 +374,18 @@ def test_a_viewer_that_cannot_be_guarded_ends_with_one_sentence(tmp_path: Path) 
     assert 'in a browser' not in process.said
 
 
-def test_idle_connections_keep_no_request_out(
-    local: tuple[int, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_idle_connections_keep_no_request_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(input_freshness, 'MOST_OPENING', 8)
-    port, token = local
+    guard = Guard('127.0.0.1')
+
+    async def stop() -> str:
+        return ''
+
+    server = start_server('127.0.0.1', 0, guard, answering(stop))
+    port, token = server.get_port(), guard.token
     with contextlib.ExitStack() as stack:
+        stack.callback(stop_server, server)
+        kept = stack.enter_context(connect(f'ws://127.0.0.1:{port}/{token}/socket'))
         idle = [
             stack.enter_context(socket.create_connection(('127.0.0.1', port), timeout=60.0))
             for _ in range(40)
@@ -376,3 +394,5 @@ def test_idle_connections_keep_no_request_out(
         with contextlib.suppress(ConnectionResetError):
             assert idle[0].recv(1) == b''  # the oldest was closed
         assert handshake(port, path=f'/{token}') == SERVED
+        kept.send('stop')
+        assert kept.recv(timeout=60.0) == '200 '
