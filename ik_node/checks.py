@@ -107,12 +107,12 @@ def real_array(value: ArrayLike) -> Array:
     return array.astype(np.float64)
 
 
-def _is_masked(value: Any) -> bool:
-    """Whether value is a masked array, or a list, or a list of lists, with one."""
+def _is_masked(value: Any, depth: int = 3) -> bool:
+    """Whether value is a masked array, or a list, or a list of lists of so many levels, with one."""
     if isinstance(value, (list, tuple)):
         kinds = set(map(type, value))
-        nested = bool(kinds & {list, tuple}) and any(map(_is_masked, value))
-        return nested or any(issubclass(kind, np.ma.MaskedArray) for kind in kinds)
+        nested = depth > 0 and kinds & {list, tuple} and any(_is_masked(one, depth - 1) for one in value)
+        return bool(nested) or any(issubclass(kind, np.ma.MaskedArray) for kind in kinds)
     return isinstance(value, np.ma.MaskedArray)
 
 

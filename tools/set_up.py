@@ -58,6 +58,23 @@ SEPARATORS = {'find-links': ','}
 
 HASHED = ('install', '--require-hashes', '--no-deps')
 
+FIRST = """import sys
+from importlib.machinery import PathFinder
+
+
+class First:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        found = PathFinder.find_spec(name) if name == 'ik_node' else None
+        if found is None or found.origin:
+            return None
+        editable = (one for one in sys.meta_path if getattr(one, '__name__', '') == '_EditableFinder')
+        return next((spec for one in editable if (spec := one.find_spec(name))), None)
+
+
+sys.meta_path.insert(0, First)
+"""
+
 
 class StepError(Exception):
     """A step that failed, with all that it printed."""
@@ -198,13 +215,13 @@ def install(extras: list[str], newest: bool = False) -> None:
 def prefer_package() -> None:
     """Have Python find this package before a folder of its name, such as a clone beside the script that runs.
 
-    Setuptools appends the finder of an editable package to those of Python, which take such a folder for a
-    package without __init__.py. A line in a .pth file runs when Python starts.
+    Python takes such a folder for a package without __init__.py, before it asks the finder that setuptools
+    has appended for an editable package. A .pth file is read when Python starts.
     """
     version = call(PYTHON, '-S', '-c', 'import sys; print(*sys.version_info[:2], sep=".")').strip()
     packages = VENV / 'lib' / f'python{version}' / 'site-packages'
-    key = "lambda finder: getattr(finder, '__name__', '') != '_EditableFinder'"
-    packages.joinpath('ik_node_first.pth').write_text(f'import sys; sys.meta_path.sort(key={key})\n')
+    packages.joinpath('ik_node_first.py').write_text(FIRST, encoding='utf-8')
+    packages.joinpath('ik_node_first.pth').write_text('import ik_node_first\n', encoding='utf-8')
 
 
 def compile_kernels() -> None:

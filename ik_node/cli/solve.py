@@ -46,7 +46,7 @@ def _solve(arguments: argparse.Namespace) -> int:
     arm = read_arm(arguments)
     warn(arm)
     direction = None if arguments.direction is None else unit_direction(arguments.direction)
-    if arguments.seed is not None and (doubt := arm.doubt(arguments.seed)):
+    if arguments.seed is not None and (doubt := arm.doubt(arguments.seed, 'seed')):
         raise InputError(f'--seed: {doubt}')
     goal = Goal((arguments.x, arguments.y, arguments.z), direction)
     solver = IkSolver(arm)

@@ -3,7 +3,8 @@
 
 A thread that holds a lock may only take locks further down in Rank, or the same lock again, so threads never
 deadlock. Code of other packages is called without locks, except that outputs are called under OUTPUT,
-publishers of reports under REPORTS, and tf2 is subscribed to under FRAMES.
+publishers of reports under REPORTS, tf2 is subscribed to under FRAMES, and cards of programs are published
+under CARD.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Rank(enum.IntEnum):
     INBOX = 8
     STATISTICS = 9
     FRAMES = 10  # one thread subscribes to tf2, for all
+    CARD = 11  # one thread at a time tells other programs about this one
 
 
 class LockOrderError(RuntimeError):

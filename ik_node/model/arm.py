@@ -156,14 +156,21 @@ class Arm:
         """The limits of the joints."""
         return spans_of(self.joint_names, self.lower, self.upper, self.velocity, self.prismatic)
 
-    def doubt(self, q: ArrayLike) -> str:
-        """Return a question about joint positions (n,) that a user gave, '' if they may be meant."""
-        values = zip(self.spans, np.ravel(q).tolist(), strict=False)
+    def doubt(self, q: ArrayLike, name: str = 'q') -> str:
+        """Return a question about joint positions (n,) that a user gave, '' if they may be meant.
+
+        Raises InputError unless q is n finite numbers.
+        """
+        values = zip(self.spans, self.checked(q, name).tolist(), strict=True)
         return next((why for span, value in values if (why := given_outside(span, value))), '')
 
-    def too_far(self, position: Array) -> str:
-        """Return a question about a goal (3,) [m] many reaches away, '' if it may be meant."""
-        return goal_too_far(float(np.linalg.norm(position - self.joints[0, layout.OFFSET])), self.reach)
+    def too_far(self, position: ArrayLike) -> str:
+        """Return a question about a goal (3,) [m] many reaches away, '' if it may be meant.
+
+        Raises InputError unless position is three numbers up to LARGEST.
+        """
+        away = vector3('position', position) - self.joints[0, layout.OFFSET]
+        return goal_too_far(math.hypot(*away.tolist()), self.reach)
 
     def _lengths(self, names: Sequence[str]) -> dict[str, float]:
         """Return the length [m] of each link after the first joint, by its end; names: of all joints."""

@@ -14,7 +14,6 @@ import os
 import re
 import secrets
 import socket
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -26,6 +25,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
+from ik_node.control.locks import OrderedLock, Rank
 from ik_node.errors import escaped
 from ik_node.ros.qos import LATCHED
 from ik_node.ros.sessions import SESSION
@@ -170,7 +170,7 @@ class Neighbours:
         self._node, self._changed = node, changed
         self._heard: dict[str, _Heard] = {}
         self._said: set[str] = set()
-        self._telling = threading.Lock()
+        self._telling = OrderedLock(Rank.CARD)
         self.settled = SETTLING <= 0.0  # the others have been found
         self.own = Card(
             secrets.token_hex(8),

@@ -87,6 +87,10 @@ def test_a_driver_that_was_suspended_may_catch_up(arm, stamped):
         arm.controller.on_measured(stood, arm.time, arm.time if stamped else np.inf)
         arm.tick()
     assert arm.state is State.MOVING
+    for share in np.linspace(0.0, 1.0, 10):  # as fast as servos turn
+        caught = {name: (1.0 - share) * place + share * arm.position(name) for name, place in stood.items()}
+        arm.controller.on_measured(caught, arm.time, arm.time if stamped else np.inf)
+        arm.tick()
     moved(arm, 5.0, late=0.0)
     assert arm.reports[-1].phase == 'arrived'
 

@@ -295,7 +295,7 @@ def test_the_program_replaces_an_older_file_and_says_what_it_found(
     scipy_io = pytest.importorskip('scipy.io')
     (tmp_path / 'out.nc').write_text('older')
     few = ['--resolution', '0.2', '--directions', '10']
-    assert main([SEED_ARM.path, '--volume', *few, '--output', str(tmp_path / 'out.nc')]) == 0
+    assert main([SEED_ARM.path, '--volume', *few, '--overwrite', '--output', str(tmp_path / 'out.nc')]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ['out.nc', 'out.png']
     with scipy_io.netcdf_file(tmp_path / 'out.nc', mmap=False) as data:
         share = data.variables['share'][:].copy()

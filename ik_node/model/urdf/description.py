@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ik_node.errors import (
@@ -40,7 +40,7 @@ def load_description(
     expanded, for arguments that it does not have and files of more than MOST_CHARACTERS, InputError for a
     path of the wrong type and for arguments without xacro.
     """
-    mappings = xacro_args(arguments or {})
+    mappings = xacro_args({} if arguments is None else arguments)
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f'the path of a description must be a str or os.PathLike, got {safe_repr(path)}')
     file = Path(path)
@@ -79,7 +79,8 @@ def read_from(path: str | os.PathLike[str]) -> Iterator[None]:
 def xacro_args(given: Mapping[str, object] | str) -> dict[str, str]:
     """Return xacro arguments by name, given so or as text 'name:=value name:=value'. Raises InputError."""
     if isinstance(given, Mapping):
-        return {str(name): str(value) for name, value in given.items()}
+        with suppress(Exception):  # a mapping, or a value in it, may raise anything
+            return {str(name): str(value) for name, value in given.items()}
     if not isinstance(given, str):
         raise InputError(f"xacro_args must be like {{'dof': 5}} or 'dof:=5', got {safe_repr(given)}")
     try:
