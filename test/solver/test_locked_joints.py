@@ -30,8 +30,8 @@ def spare_arm(joints: int, seed: int = 0, slide: int | None = None) -> Arm:
     )
 
 
-def real_arm(name: str, axis=(0.0, 0.0, 1.0)) -> Arm:
-    return Arm.from_file(shared_path('arms', f'{name}.urdf'), tool_axis=axis)
+def real_arm(name: str, axis=(0.0, 0.0, 1.0), tip: str | None = None) -> Arm:
+    return Arm.from_file(shared_path('arms', f'{name}.urdf'), tip, tool_axis=axis)
 
 
 ARMS = {
@@ -39,8 +39,8 @@ ARMS = {
     'seven': lambda: spare_arm(7),
     'rail': lambda: spare_arm(6, 1, slide=0),
     'lift at the tool': lambda: spare_arm(6, 2, slide=5),
-    'koch_v1_1': lambda: real_arm('koch_v1_1'),
-    'omx_l': lambda: real_arm('omx_l'),
+    'koch_v1_1': lambda: real_arm('koch_v1_1', tip='gripper_tcp2'),  # with the jaw
+    'omx_l': lambda: real_arm('omx_l', tip='link6'),
     'vx300s': lambda: real_arm('vx300s'),
     'panda': lambda: real_arm('panda'),
     'panda x': lambda: real_arm('panda', (1.0, 0.0, 0.0)),

@@ -106,7 +106,8 @@ def test_default_tip_of_a_rigid_robot() -> None:
 
 
 def test_default_tip_ends_the_longest_movable_chain() -> None:
-    assert default_tip(read_urdf(GOOD)).link == 'finger'
+    assert default_tip(read_urdf(GOOD)).link == 'tool'  # without the jaw
+    assert default_tip(read_urdf(GOOD.replace('"jaw"', '"slide"').replace('"finger"', '"rod"'))).link == 'rod'
     assert (
         default_tip(read_urdf(broken(('"jaw" type="prismatic"', '"jaw" type="floating"')))).link == 'finger'
     )
@@ -117,7 +118,7 @@ def test_default_tip_ends_the_longest_movable_chain() -> None:
             '<joint name="f" type="fixed"><parent link="upper"/><child link="stub"/></joint></robot>',
         ),
     )
-    assert default_tip(read_urdf(two_fingers)).link == 'finger'
+    assert default_tip(read_urdf(two_fingers)).link == 'tool'
 
 
 def test_joints_come_parents_first_however_they_are_written() -> None:
