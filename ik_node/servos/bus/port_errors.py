@@ -43,7 +43,7 @@ def explain(port: str, error: OSError) -> PortError:
 def check_alone(port: str) -> None:
     """Raise PortError if another program has opened a port before, without a lock."""
     device = os.path.realpath(port)
-    if not device.startswith(TERMINALS) and _holding(device):
+    if device != os.devnull and not device.startswith(TERMINALS) and _holding(device):
         raise PortError(f'{path_text(port)} is in use{_holders(port)}')
 
 
