@@ -58,7 +58,7 @@ SEPARATORS = {'find-links': ','}
 
 HASHED = ('install', '--require-hashes', '--no-deps')
 
-FIRST = """import sys
+FINDER = """import sys
 from importlib.machinery import PathFinder
 
 
@@ -220,7 +220,7 @@ def prefer_package() -> None:
     """
     version = call(PYTHON, '-S', '-c', 'import sys; print(*sys.version_info[:2], sep=".")').strip()
     packages = VENV / 'lib' / f'python{version}' / 'site-packages'
-    packages.joinpath('ik_node_first.py').write_text(FIRST, encoding='utf-8')
+    packages.joinpath('ik_node_first.py').write_text(FINDER, encoding='utf-8')
     packages.joinpath('ik_node_first.pth').write_text('import ik_node_first\n', encoding='utf-8')
 
 
