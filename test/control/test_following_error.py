@@ -161,7 +161,7 @@ def test_a_clock_that_is_set_back_leaves_nothing_late(arm):
 def test_late_measurements_from_before_a_resume_do_not_place_the_arm(arm):
     arm.measure_all(yaw=0.9)
     assert arm.state is State.FAULTED
-    arm.tick(50)
+    arm.rest_at(yaw=0.9)
     arm.controller.resume()
     arm.controller.on_measured(dict.fromkeys(ARM_JOINTS, 0.5), arm.time, arm.time - 0.2)
     assert arm.tick() is None

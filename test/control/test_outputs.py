@@ -158,7 +158,7 @@ def test_an_arm_goes_on_only_once_its_controller_has_come_to_rest(rig: Driven) -
         assert rig.tick(1) is None
         with pytest.raises(InputError, match='still coming to rest'):
             rig.controller.resume()
-    rig.tick(2)
+    rig.rest_at(yaw=float(halt.positions[-1, 0]))
     rig.controller.resume()
     assert rig.controller.resuming
     rig.rest_at(yaw=float(halt.positions[-1, 0]))
