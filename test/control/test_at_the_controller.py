@@ -7,7 +7,7 @@ import contextlib
 
 import numpy as np
 import pytest
-from control_harness import PERIOD
+from control_harness import PERIOD, Rig
 from driven_rig import Driven
 from small_arm import ARM_JOINTS
 
@@ -25,7 +25,7 @@ class Behind:
     def __init__(self, model: ArmModel, rate: float, seed: int, latest: float = 0.0) -> None:
         """latest: messages arrive up to this late [s], in order, and the controller reports its reference."""
         self.rig = Driven(model)
-        self._latest, self._arrival = latest, 0.0
+        self._latest, self._arrival, self.sag = latest, 0.0, 0.0
         self.rig.measure_all(yaw=0.2)
         self.rig.tick(2)
         self._random = np.random.default_rng(seed)
@@ -40,7 +40,11 @@ class Behind:
 
     def tick(self, count: int = 1, dt: float = PERIOD) -> None:
         for _ in range(count):
-            self.rig.tick(1, dt)
+            if self._latest:  # the arm is where its controller has commanded it to, or hangs below
+                self.rig.measure(**{**self._reference, 'yaw': self._reference['yaw'] - self.sag})
+                Rig.tick(self.rig, 1, dt)
+            else:
+                self.rig.tick(1, dt)
             for _, each in self.rig.output.sent[self._sent :]:
                 late = self._random.uniform(0.0005, 0.004) + self._random.uniform(0.0, self._latest)
                 self._arrival = max(self._arrival, self.rig.time + late)
@@ -148,7 +152,10 @@ def test_stops_keep_the_limits_on_a_computer_that_is_always_late(model: ArmModel
         arm.rig.go(yaw=(-1.5, 1.5)[k % 2])
         arm.tick((10, 60, 150)[k])  # also before the controller has begun
         arm.rig.controller.stop()
-        arm.tick(250)
+        arm.tick(40)  # the commands are at rest, the controller is not
+        with pytest.raises(InputError, match='stopping'):
+            arm.rig.controller.resume()
+        arm.tick(210)
         assert arm.rig.state is State.STOPPED, arm.rig.reports[-1].message
         arm.rig.controller.resume()
     arm.judge()
@@ -164,12 +171,13 @@ def test_a_stop_that_alone_is_late_is_a_fault_and_the_arm_goes_on_from_where_its
     arm.tick(90)
     arm.rig.controller.stop()
     arm._arrival = arm.rig.time + 0.3
-    arm.tick(100)
+    arm.tick(200)
     assert arm.rig.state is State.FAULTED
     assert 'has not reached the controller' in arm.rig.reports[-1].message
     assert not any(report.message.startswith('stopped') for report in arm.rig.reports)
     place = arm.commands[-1]
     del arm.commands[:-2]
+    arm.sag = 0.31
     for yaw in (place - 0.3, place - 0.31):  # the arm hangs below its commands
         arm.rig.measure_all(yaw=yaw)
         arm.rig.tick(1)

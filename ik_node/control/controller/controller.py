@@ -274,7 +274,7 @@ class ArmController(TimedArm):
         Raises InputError while joints move, or are measured where they cannot be, or a controller moves.
         """
         with self._change():
-            if self._model is None or self._joints.moving:
+            if self._model is None or self._joints.moving or self._state is State.STOPPING:
                 raise InputError(f'cannot resume: {self.condition()[1]}')
             if self._barred or self._refused:
                 raise InputError(f'cannot resume: {self._barred or self._refused}')

@@ -40,7 +40,7 @@ class TimedArm(ArmState):
             elif self._state is State.HAND_GUIDED:
                 self._joints.follow(positions)
             elif self._state in COMMANDING:
-                error = self._joints.following_error(positions, time, received)
+                error = self._joints.following_error(positions, time, received, self._outputs.lag)
                 if error is not None:
                     self._fault(
                         error, void=self._outputs.runs_plans

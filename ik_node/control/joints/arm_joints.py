@@ -311,7 +311,12 @@ class ArmJoints(CommandedJoints):
         prompt = np.where(self._model.prismatic, *PROMPT)
         return self.lacking(feedback, np.minimum(prompt, self._model.arrival_tolerance(self._settings)))
 
-    def following_error(self, positions: Mapping[str, float], time: float, received: float) -> str | None:
-        """Return which joint exceeds its following error by positions measured at time [s]; None: none."""
+    def following_error(
+        self, positions: Mapping[str, float], time: float, received: float, lag: float
+    ) -> str | None:
+        """Return which joint exceeds its following error by positions measured at time [s]; None: none.
+
+        lag: of the controller behind the commands, beyond the usual [s].
+        """
         measured = np.array([positions.get(name, np.nan) for name in self.arm.names])
-        return self._following.error(measured, time, received)
+        return self._following.error(measured, time, received, lag)

@@ -65,13 +65,13 @@ class FollowingError:
         while len(self._times) > 1 and self._times[1] < time - KEPT:
             del self._times[0], self._commands[0]
 
-    def error(self, measured: Array, time: float, received: float) -> str | None:
+    def error(self, measured: Array, time: float, received: float, lag: float = 0.0) -> str | None:
         """Compare joints (n,) measured at a time [s], else NaN; return a sentence on one that fails.
 
         A joint fails if its distance from all commands since the delay before the measurement exceeds its
         tolerance. After a gap in the measurements a driver may have missed commands: for the same time again,
-        and for the delay, commands since before the gap are accepted too, and the arm waits (see late). None
-        if all joints follow, or if that is unknown.
+        and for the delay, commands since before the gap are accepted too, and the arm waits (see late). lag:
+        how much later than usual [s] the commands are executed. None if all joints follow, or if unknown.
         """
         tolerance, delay = self._tolerance, self._delay
         known = ~np.isnan(measured)
@@ -88,10 +88,10 @@ class FollowingError:
         if not self._commands or time > self._newest + UNKNOWN:
             return None
         near, newest = measured + self._turns(self._commands[-1] - measured), self._commands[-1]
-        errors = _distance(near, self._between(time - delay, np.inf))
+        errors = _distance(near, self._between(time - delay - lag, np.inf))
         catching_up = known & (errors > tolerance) & (time <= self._catches_up)
         if catching_up.any():
-            since = float(np.minimum(self._missed, time - delay)[catching_up].min())
+            since = float(np.minimum(self._missed, time - delay)[catching_up].min()) - lag
             errors = np.where(catching_up, _distance(near, self._between(since, np.inf)), errors)
         self._behind = np.where(known, catching_up, self._behind)
         found = self._beyond(errors, tolerance, np.abs(near - newest))

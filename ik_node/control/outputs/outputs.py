@@ -65,6 +65,11 @@ class Outputs:
         """Whether the controller, if it reports its reference, is at the end of the last trajectory."""
         return self.trajectories is None or self.trajectories.settled()
 
+    @property
+    def lag(self) -> float:
+        """How much later than usual [s] a controller executes the setpoints."""
+        return 0.0 if self.trajectories is None else self.trajectories.lag
+
     def carry_on(self, time: float) -> bool:
         """Whether a controller continues at time [s] without setpoints."""
         return self.trajectories is not None and self.trajectories.under_way(time)

@@ -74,6 +74,7 @@ class TrajectoryStreamer:
     def __init__(self) -> None:
         self._halt: JointTrajectory | None = None  # the last
         self._reference: tuple[float, Mapping[str, float]] = -math.inf, {}  # of the controller, and its time
+        self._stirred = -math.inf  # when the reference last changed [s]
         self._lateness: deque[tuple[float, float]] = deque()  # times of late starts, and how late they were
         self._forget()
 
@@ -113,6 +114,12 @@ class TrajectoryStreamer:
         """Whether the last trajectory replaces one that is under way."""
         before = self._undone[0]
         return before is not None and self.time < before.ends
+
+    @property
+    def lag(self) -> float:
+        """How much later than after the DELAY [s] the controller executes the setpoints, as far as known."""
+        waited = self.time - self._running.begins if self._waiting and self._running else 0.0
+        return max(self._delay - DELAY, min(waited, PATIENCE))
 
     def under_way(self, time: float) -> bool:
         """Whether the controller moves at time [s]."""
@@ -202,7 +209,7 @@ class TrajectoryStreamer:
         """Note that a trajectory is sent with the last setpoint."""
         self._undone = self._running, self._urgent
         self._due = self._urgent = False
-        self._running = trajectory
+        self._running, self._halt = trajectory, None
         self._waiting, self._off = trajectory.on_arrival, 0
         self._flight = [*([] if self._waiting else self._flight[-MOST_SENT:]), trajectory]
 
@@ -273,6 +280,8 @@ class TrajectoryStreamer:
         Return why the arm must stop: a trajectory was late or lost, or the controller is elsewhere.
         """
         (before, last), self._reference = self._reference, (time, positions)
+        if any(abs(place - last.get(name, place)) > MOVED / 10.0 for name, place in positions.items()):
+            self._stirred = time
         running = self._running
         if running is None or not before < time or not positions.keys() >= {*running.names}:
             return ''
@@ -381,8 +390,13 @@ class TrajectoryStreamer:
         return self._halt
 
     def halting(self, time: float) -> bool:
-        """Whether a controller is still moving at a time [s] to where it was halted."""
-        return self._halt is not None and self._halt.begins <= time < self._halt.ends + MARGIN
+        """Whether a controller is still moving at a time [s] to where it was halted, or may yet begin to."""
+        if self._halt is None or time < self._halt.begins:
+            return False
+        if time < self._halt.ends + MARGIN:
+            return True
+        reports = self._reference[0] >= self._halt.begins - HEARD
+        return reports and (time < self._halt.ends + MOST_RESERVE or 0.0 <= time - self._stirred < HEARD)
 
 
 def _lateness(running: JointTrajectory, time: float, places: Array, rates: Array) -> float | None:
