@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from typing import Any
@@ -164,8 +165,12 @@ class Page:
     def press(self, button: str) -> None:
         """Press Home, Stop or Resume, for all tools."""
         if button == STOP:
-            with urllib.request.urlopen(f'{self.url}stop', timeout=TIMEOUT) as answer:
-                assert answer.status == 200
+            try:
+                with urllib.request.urlopen(f'{self.url}stop', timeout=TIMEOUT) as answer:
+                    assert answer.status == 200
+            except urllib.error.HTTPError as error:  # nobody has stopped yet: the page says so
+                if error.code != 503:
+                    raise
         else:
             self.wait(lambda: {'All tools', 'Arm'} & set(self._labels()), 'the buttons')
             self.choose('All tools' if 'All tools' in self._labels() else 'Arm', button)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 import math
 import time
-import urllib.error
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -367,8 +366,7 @@ def test_a_stop_counts_that_is_pressed_as_the_last_page_closes() -> None:
     with started('ik_viewer', domain, 'port:=0') as process, closing(RobotSide(domain)) as robot:
         page = Page(process.url())
         robot.wait_connected()
-        with pytest.raises(urllib.error.HTTPError):  # nobody has stopped anything
-            page.press('Stop')
+        page.press('Stop')
         page.close()
         robot.wait(lambda: robot.listeners()['/joint_states'] == 0, 'the viewer to notice')
         with called(robot) as names:
