@@ -126,7 +126,7 @@ def test_a_joint_that_does_not_follow_stops_the_arm(real):
 def test_an_arm_that_was_moved_away_is_not_snapped_back(real):
     real.measure_all(yaw=1.0)
     assert real.state is State.FAULTED
-    assert real.tick(10) is None
+    assert real.rest_at(yaw=1.0) is None
     real.controller.resume()
     assert real.tick() is None  # what was measured before the fault says nothing
     assert real.state is State.WAITING
