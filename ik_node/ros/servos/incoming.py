@@ -30,9 +30,8 @@ class IncomingCommands:
         """timeout: how old a command may be [s]."""
         self._node, self._topic, self._timeout = node, node.resolve_topic_name(topic), timeout
         self._number = -1  # of the last message
-        self._taken = (
-            self._contested
-        ) = -math.inf  # when the last one was taken, or contested (time.monotonic)
+        # When the last one was taken, and when one was contested (time.monotonic).
+        self._taken = self._contested = -math.inf
 
     @property
     def contested(self) -> bool:

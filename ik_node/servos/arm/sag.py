@@ -29,11 +29,8 @@ MOST_PUSH = 0.9  # [Nm] beyond what the load takes, at which a trim grows no mor
 RATE = 0.3  # [rad/s] at which a lead changes
 MOVED = 1e-3  # [rad] after which the torques are computed anew
 SLOW = 0.05  # [rad/s] of commands that count as resting
-PERIOD, SHARE, DEAD = (
-    0.15,
-    0.5,
-    2.01 * RADIANS_PER_TICK,
-)  # of the trim [s]; of the error; [rad] that it leaves
+PERIOD, SHARE = 0.15, 0.5  # of the trim [s]; of the error that it takes at once
+DEAD = 2.01 * RADIANS_PER_TICK  # [rad] of error that it leaves
 STILL, STILL_TICKS = 0.04, 1  # [s] for which a joint at rest has moved by no more than these ticks
 FADE = 0.3  # share of the trim that a motion leaves
 FAR = 0.1  # [rad] of error at which a joint does not just sag
