@@ -306,15 +306,16 @@ def read_rows(batch: pa.RecordBatch, columns: GoalColumns, arm: Arm, anywhere: b
 def _reject_other_units(rows: _Rows, positions: Array, seeds: Array | None, arm: Arm, anywhere: bool) -> None:
     """Reject positions (N, 3) in millimetres and seeds (N, n) in degrees, by their size."""
     first = np.asarray(arm.joints[0, layout.OFFSET])
-    shift = np.median(positions, axis=0) - first if anywhere and len(positions) else np.zeros(3)
-    far = np.linalg.norm(positions - shift - first, axis=1) > REACHES * arm.reach
-    for row in np.flatnonzero(far).tolist():
+    right = np.setdiff1d(np.arange(len(positions)), list(rows.wrong))  # the numbers of the others mean nothing
+    shift = np.median(positions[right], axis=0) - first if anywhere and len(right) else np.zeros(3)
+    far = np.linalg.norm(positions[right] - shift - first, axis=1) > REACHES * arm.reach
+    for row in right[far].tolist():
         if doubt := arm.too_far(positions[row] - shift):
             rows.wrong.setdefault(row, f'the goal is {doubt}')
     if seeds is None:
         return
-    outside = np.any((seeds < arm.lower) | (seeds > arm.upper), axis=1)
-    for row in np.flatnonzero(outside).tolist():
+    outside = np.any((seeds[right] < arm.lower) | (seeds[right] > arm.upper), axis=1)
+    for row in right[outside].tolist():
         if doubt := arm.doubt(seeds[row]):
             rows.wrong.setdefault(row, f'the seed has {doubt}')
 
