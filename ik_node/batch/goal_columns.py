@@ -306,7 +306,7 @@ def read_rows(batch: pa.RecordBatch, columns: GoalColumns, arm: Arm, anywhere: b
 def _reject_other_units(rows: _Rows, positions: Array, seeds: Array | None, arm: Arm, anywhere: bool) -> None:
     """Reject positions (N, 3) in millimetres and seeds (N, n) in degrees, by their size."""
     first = np.asarray(arm.joints[0, layout.OFFSET])
-    right = np.setdiff1d(np.arange(len(positions)), list(rows.wrong))  # the numbers of the others mean nothing
+    right = np.setdiff1d(np.arange(len(positions)), list(rows.wrong))  # others have no numbers
     shift = np.median(positions[right], axis=0) - first if anywhere and len(right) else np.zeros(3)
     far = np.linalg.norm(positions[right] - shift - first, axis=1) > REACHES * arm.reach
     for row in right[far].tolist():
