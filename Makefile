@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo arm test test-all every-test nightly quick durations check bench compare docs faults newest soak clean
+.PHONY: help demo arm test test-all every-test nightly near quick durations check bench compare docs faults newest soak clean
 .PHONY: venv venv-arm venv-test set-up-newest
 .DEFAULT_GOAL := help
 
@@ -53,6 +53,10 @@ every-test:
 nightly: check  ## Run the tests that test/nightly.txt keeps out of make test-all
 	@$(KERNELS)
 	@$(RUN) -m pytest -m nightly
+
+near: venv-test  ## Run the quick tests of the folders that a change touches; SINCE=main for all commits since then
+	@tests=$$($(RUN) tools/near.py $(or $(SINCE),HEAD)) && { [ -z "$$tests" ] || \
+		$(RUN) -m pytest -q -m 'not slow and not nightly and not process and not browser' $$tests; }
 
 quick: venv-test  ## Lint, and run the tests that need neither ROS nor a browser nor much time
 	@$(RUN) -m ruff check
