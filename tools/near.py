@@ -19,11 +19,6 @@ ROOMS = {
     'tracks': ('control',),
     'startup': ('launch',),
 }
-    'kernels': ('unit', 'solver'),
-    'model': ('unit', 'solver'),
-    'tracks': ('control',),
-    'startup': ('launch',),
-}
 # What else is in the repository.
 BESIDE = {'launch': 'launch', 'urdf': 'unit', 'config': 'launch', 'tools': 'unit'}
 
