@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""so101.launch.py: arm.launch.py with the values of an SO-101; loaded by launch where ROS 2 has it."""
+"""so101.launch.py: arm.launch.py with the values of an SO-101."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 
-import pytest
 from launch_file import LAUNCH_FILE, module_of_launch_file
+from launch_stand_in import stand_in
 
 from ik_node.startup.arguments import ARGUMENTS
 from ik_node.startup.plan import plan
@@ -34,8 +34,8 @@ def test_its_values_start_the_driver_of_an_so101():
     assert programs['ik_node'].parameters['speed_scaling'] == 0.2
 
 
-def test_launch_loads_it_and_includes_the_arm_with_these_values():
-    pytest.importorskip('launch_ros', reason="ROS 2's launch is not installed here, and PyPI has none")
+def test_launch_loads_it_and_includes_the_arm_with_these_values(monkeypatch):
+    stand_in(monkeypatch)
     context = importlib.import_module('launch').LaunchContext()
     *arguments, arm = module_of_launch_file('so101').generate_launch_description().entities
     for argument in arguments:
