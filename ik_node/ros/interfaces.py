@@ -24,6 +24,7 @@ from ik_node.errors import escaped
 from ik_node.model.urdf.elements import MOST_CHARACTERS
 from ik_node.ros.compat import MessageInfo, installed, with_message_info
 from ik_node.ros.qos import GOAL_QOS, LATCHED, MEASURED, NEWEST, STREAM
+from ik_node.ros.remarks import Remarks
 
 HEADER = 512  # [bytes] that a header may have to be named in a refusal
 MANY_JOINTS = 1 << 18  # [bytes]: a message with some thousand joints
@@ -90,7 +91,7 @@ class SubscribedTopic(Topic):
         refuse: called with an empty message that has the header, and the reason, for a message that is too
         large; by default the reason is logged. informed: callback takes the MessageInfo too.
         """
-        name, log = self.named(prefix), node.get_logger()
+        name, log, remarks = self.named(prefix), node.get_logger(), Remarks()
 
         def take(data: bytes, info: MessageInfo) -> None:
             reason, message = '', None
@@ -104,10 +105,10 @@ class SubscribedTopic(Topic):
                     message = deserialize_message(data, self.type)
                 except Exception as error:  # of rclpy, for times and strings that it cannot represent
                     reason = f'rclpy cannot read it: {type(error).__name__}: {escaped(str(error))}'
-            if message is None:
-                log.error(f'message on {name} ignored: {reason}', throttle_duration_sec=2.0)
-            else:
+            if message is not None:
                 callback(message, *(info,) * informed)
+            elif remarks.new(sentence := f'message on {name} ignored: {reason}'):
+                log.error(sentence)
 
         return node.create_subscription(self.type, name, with_message_info(take), self.qos, raw=True)
 

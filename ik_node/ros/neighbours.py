@@ -32,6 +32,7 @@ from ik_node.ros.sessions import SESSION
 
 TOPIC = '/ik_node/_programs'  # hidden from `ros2 topic list`
 SETTLING = PERIOD = 1.0  # [s] from one card to the next, and from the start until the others are found
+LATE = 5.0  # [s] for which programs are waited for that the middleware knows and whose cards have not arrived
 GONE = 5.0  # [s] without a card after which a program has ended
 LARGEST_CARD = 20_000  # characters
 MOST_CARDS = 200
@@ -114,12 +115,14 @@ def conflict(own: Card, other: Card) -> str:
         return ''
     apart = _apart(own, other)
     shared = {name: _first(getattr(own, name), getattr(other, name)) for name in ('takes', 'measures')}
-    commands = '' if apart else _first(own.commands, other.commands)
+    # A driver carries out the commands of one program; on joint_states each may publish joints of its own.
+    driven = [topic for topic in own.commands if not (apart and topic.endswith('/joint_states'))]
+    commands = _first(driven, other.commands)
     read = '' if apart else _first(own.reads, other.commands) or _first(own.commands, other.reads)
     if shared['takes']:
         return f'takes goals from {shared["takes"]}'
     if commands:
-        return f'commands the same joints on {commands}'
+        return f'sends commands on {commands}'
     if read:
         return f'shares {read} with it: commands for one, measured joints for the other'
     if shared['measures'] and not apart:
@@ -160,7 +163,8 @@ class Neighbours:
     """The card of a node, and those of the others. Callbacks run in the executor of the node.
 
     changed: called when others may have come, changed or gone, so once per second. own: the card. settled:
-    the others have been found, as far as that takes SETTLING.
+    the others have been found: all that the middleware knows SETTLING after the search began have told their
+    cards, or did not within LATE.
     """
 
     def __init__(
@@ -171,7 +175,8 @@ class Neighbours:
         self._heard: dict[str, _Heard] = {}
         self._said: set[str] = set()
         self._telling = OrderedLock(Rank.CARD)
-        self.settled = SETTLING <= 0.0  # the others have been found
+        self.settled = SETTLING <= 0.0
+        self._searched = 0.0  # [s] for the others, so far
         self.own = Card(
             secrets.token_hex(8),
             program,
@@ -193,6 +198,12 @@ class Neighbours:
         with self._telling:
             self.own = replace(self.own, **about)
             self._publish(self.own)
+
+    def search(self) -> None:
+        """Begin the search for others anew: until now the network may have hidden them."""
+        if SETTLING > 0.0:
+            self.settled, self._searched = False, -PERIOD  # the next beat may come at once
+            self._changed()
 
     def leave(self) -> None:
         """Tell the others that this program no longer commands or serves an arm."""
@@ -239,21 +250,22 @@ class Neighbours:
             return 'no goals are sent yet: ik_node of this session is not ready'
         return ''
 
-    @property
-    def refusal(self) -> str:
-        """Why the driver that measures the joints of this node takes no commands, '' if it does."""
-        return escaped(self.driver.refuses) if self.driver else ''
-
-    @property
-    def driver(self) -> Card | None:
-        """The driver that measures the joints of this node; of several, one that refuses commands.
+    def refuses(self, joints: Sequence[str]) -> Card | None:
+        """Return a driver that measures any of these joints and takes no commands; none: of its own joints.
 
         One that waits for another measures nothing.
         """
-        reads = set(self.own.reads)
-        drivers = [one for one in self.others if one.since and not one.waits and reads & set(one.measures)]
-        drivers = [one for one in drivers if not _apart(self.own, one)]
-        return max(drivers, key=lambda one: bool(one.refuses), default=None)
+        reads, own = set(self.own.reads), replace(self.own, joints=tuple(joints) or self.own.joints)
+        for one in self.others:
+            serves = one.since and not one.waits and reads & set(one.measures)
+            if serves and one.refuses and not _apart(own, one):
+                return one
+        return None
+
+    def refusal(self, joints: Sequence[str]) -> str:
+        """Return why a driver of these joints takes no commands, '' if all do."""
+        one = self.refuses(joints)
+        return escaped(one.refuses) if one else ''
 
     def announce(self, real: bool = False) -> list[str]:
         """Return what must be said about programs that came since the last call: each once.
@@ -281,7 +293,9 @@ class Neighbours:
         return said
 
     def _beat(self) -> None:
-        self.settled = True
+        self._searched += PERIOD
+        silent = self._node.count_publishers(TOPIC) > 1 + len(self.others)
+        self.settled |= self._searched >= (LATE if silent else SETTLING)
         self._publish(self.own)
         self._changed()
 

@@ -101,7 +101,7 @@ def join(program: str) -> None:
     if found:
         os.environ[DOMAIN] = str(found[0].domain)
         os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-        say(f'{program}: {found[0]}')
+        say(f'{program}: {found[0]}; set {DOMAIN}=0 for another arm')
 
 
 def _name(domain: int) -> str:

@@ -21,6 +21,7 @@ from ik_node.ros.conversions import joint_state, seconds
 from ik_node.ros.goals.node_time import NodeTime
 from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.qos import LATCHED, STREAM
+from ik_node.ros.remarks import Remarks
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.settings_declaration import declare
 from ik_node.sim.controllers import Controllers
@@ -36,6 +37,7 @@ class PlantNode(ClosableNode):
         self._settings = declare(self, PlantSettings)
         self._time = NodeTime(self)
         self._plant: Plant | None = None
+        self._remarks = Remarks()
         self._text = ''
         settings = self._settings
         if settings.robot_description and settings.urdf_file:
@@ -90,7 +92,8 @@ class PlantNode(ClosableNode):
             return
         now = self._time.now()
         for rejection in self._plant.advance(now):
-            self.get_logger().error(f'command rejected: {rejection}', throttle_duration_sec=2.0)
+            if self._remarks.new(rejection):
+                self.get_logger().error(f'command rejected: {rejection}')
         message = joint_state(self._time.stamp(now), self._plant.names, *self._plant.measured())
         self._publisher.publish(message)
 

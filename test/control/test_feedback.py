@@ -46,3 +46,21 @@ def test_what_arrived_instead_of_the_joints_is_said(arrived: list[str], says: st
     assert 'no publisher' in feedback.missing(ARM_JOINTS)
     feedback.take(dict.fromkeys(ARM_JOINTS, 0.0), 0.1, 0.1)
     assert not feedback.missing(ARM_JOINTS)
+
+
+@pytest.mark.parametrize(('speed', 'believed'), [(3.0, True), (9.0, False)])
+def test_slow_hardware_behind_a_fast_broadcaster_is_believed(speed: float, believed: bool) -> None:
+    feedback = Feedback()
+    feedback.judge(JointSet(read_urdf(arm_urdf())))
+    for step in range(100):  # 100 Hz; read at 5 Hz, always moving
+        place = speed * 0.2 * (step // 20) - 2.0
+        feedback.take({'yaw': place}, 0.01 * step, 0.01 * step)
+    assert (feedback.doubt(['yaw']) == '') is believed
+
+
+def test_a_leap_of_a_joint_at_rest_is_not_believed() -> None:
+    feedback = Feedback()
+    feedback.judge(JointSet(read_urdf(arm_urdf())))
+    for step in range(101):
+        feedback.take({'yaw': 0.0 if step < 100 else 1.0}, 0.01 * step, 0.01 * step)
+    assert feedback.doubt(['yaw'])

@@ -181,6 +181,9 @@ def test_a_moving_arm_stops_when_its_driver_takes_no_commands(real):
     with pytest.raises(InputError, match='the driver holds'):
         real.controller.resume()
     real.controller.refuse('')
+    with pytest.raises(InputError, match='has not been measured'):
+        real.controller.resume()
+    real.measure_all()
     real.controller.resume()
     real.measure_all()
     real.tick(5)
@@ -194,6 +197,7 @@ def test_an_arm_that_must_wait_for_another_program_is_not_ready(real):
     with pytest.raises(InputError, match='another one'):
         real.controller.resume()
     real.controller.bar('')
+    real.measure_all()
     real.controller.resume()
     real.controller.bar('another one')
     real.measure_all()

@@ -17,6 +17,7 @@ from sensor_msgs.msg import JointState
 from services import answer_of
 from small_arm import ARM_JOINTS, PARAMETERS, arm_urdf
 from spinning import Spinning
+from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from waiting import wait_for
 
@@ -62,13 +63,15 @@ def hear(met, card):
         ({'since': 0.0}, False),  # inactive
         ({'takes': ()}, True),
         ({'takes': (), 'commands': ('/other',)}, False),
-        ({'takes': (), 'joints': ('right',)}, False),  # two arms on one driver
+        ({'takes': (), 'joints': ('right',)}, True),  # a driver takes the commands of one
+        ({'takes': (), 'joints': ('right',), 'commands': ('/joint_states',)}, False),  # a picture of two arms
         ({'takes': (), 'commands': (), 'reads': ('/q',)}, True),  # its measurements are our commands
         ({'takes': (), 'commands': (), 'reads': ('/p',)}, False),
     ],
 )
 def test_programs_with_the_same_job(change, conflicts):
-    own, other = replace(FIRST, joints=('left',)), replace(LATER, joints=('left',))
+    own = replace(FIRST, joints=('left',), commands=('/q', '/joint_states'))
+    other = replace(LATER, joints=('left',))
     other = replace(other, **change)
     assert bool(conflict(own, other)) is conflicts
     assert bool(conflict(other, own)) is conflicts
@@ -122,7 +125,9 @@ def test_a_program_that_was_killed_is_forgotten(meeting):
 @pytest.mark.parametrize(('joints', 'refused'), [((), True), (('left', 'jaw'), True), (('right',), False)])
 def test_the_driver_of_another_arm_refuses_nothing(meeting, joints, refused):
     driver = replace(FIRST, program='ik_servos', measures=('/q',), joints=joints, refuses='held')
-    assert bool(meeting(driver, reads=['q'], joints=('left',)).refusal) is refused
+    met = meeting(driver, reads=['q'], joints=('left', 'right'))
+    assert bool(met.refusal(('left',))) is refused
+    assert met.refusal(()) == 'held'
 
 
 def test_each_newcomer_is_named_once(meeting):
@@ -196,9 +201,26 @@ def test_the_second_driver_switches_no_torque_on_until_the_first_ends(monkeypatc
 def test_a_driver_that_waits_holds_nobody_up(meeting):
     driver = replace(FIRST, program=SERVOS, measures=('/joint_states',), waits=True, refuses='no torque')
     met = meeting(driver, reads=['joint_states'])
-    assert met.refusal == ''
+    assert met.refusal(()) == ''
     hear(met, replace(driver, waits=False))
-    assert met.refusal == 'no torque'
+    assert met.refusal(()) == 'no torque'
+
+
+def test_programs_that_the_middleware_knows_are_waited_for_until_they_say_what_they_do(meeting, monkeypatch):
+    monkeypatch.setattr(neighbours, 'SETTLING', 1.0)
+    met = meeting()
+    met._node.create_publisher(String, neighbours.TOPIC, 1)
+    settled = []
+    for _ in range(round(neighbours.LATE)):
+        met._beat()
+        settled.append(met.settled)
+    assert settled == [False] * (len(settled) - 1) + [True], 'not for ever: it may have been killed'
+    met.search()
+    met._beat()
+    assert not met.settled, 'it may come at once'
+    hear(met, LATER)
+    met._beat()
+    assert met.settled
 
 
 def test_a_node_of_another_package_that_commands_the_arm_is_named(meeting):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import yaml
 from rig import Rig, emulated
 
 from ik_node.errors import InputError
+from ik_node.ros.servos import calibrating as module
 from ik_node.ros.servos.calibrating import Calibrating, read_pose
 from ik_node.ros.servos.settings import ServoSettings
 from ik_node.servos.arm.snapshot import ArmState
@@ -51,6 +53,21 @@ def test_an_arm_without_a_zero_gets_it_from_its_owner():
             rig.arm.stop()
     assert {name: joint.position for name, joint in found.items()} == pytest.approx(pose, abs=2e-3)
     assert any('from owner' in line for line in said)
+
+
+def test_what_was_learned_of_one_arm_is_not_used_for_the_next_at_the_port(monkeypatch):
+    plugged = ['a']
+    monkeypatch.setattr(module, 'arm_at', lambda _: plugged[-1])
+    calibration = calibrating('so101', [])
+    calibration._settings = replace(calibration._settings, port='/dev/ttyACM0')
+    found = {}
+    for arm, learned in (('a', 1.5), ('b', None), ('a', None)):
+        plugged.append(arm)
+        calibration._recall()
+        found[arm] = dict(calibration.factors)
+        if learned:
+            calibration.factors['elbow_flex'] = learned
+    assert found == {'a': {'elbow_flex': 1.5}, 'b': {}}
 
 
 def test_only_the_joints_of_the_pose_are_set():

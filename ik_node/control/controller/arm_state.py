@@ -75,6 +75,12 @@ class ArmState:
         return self._state in READY and not self._refused
 
     @property
+    def needed(self) -> tuple[str, ...]:
+        """The joints that a driver must measure and move; none before the description is known."""
+        with self._lock:
+            return () if self._model is None else self._joints.needed
+
+    @property
     def interruptions(self) -> int:
         """How often the arm was interrupted, as in Snapshot."""
         return self._interruptions

@@ -271,7 +271,8 @@ class ArmController(TimedArm):
     def resume(self) -> None:
         """Accept goals again after a stop or a fault. After a fault the arm must be measured again.
 
-        Raises InputError while joints move, or are measured where they cannot be, or a controller moves.
+        Raises InputError while joints move, are not measured any more or where they cannot be, or while a
+        controller moves.
         """
         with self._change():
             if self._model is None or self._joints.moving or self._state is State.STOPPING:
@@ -280,8 +281,9 @@ class ArmController(TimedArm):
                 raise InputError(f'cannot resume: {self._barred or self._refused}')
             if self._outputs.halting(self._ticked):
                 raise InputError(f'cannot resume: {HALTING}')
-            if self._feedback.expected and (doubt := self._feedback.doubt(self._joints.needed)):
-                raise InputError(f'cannot resume: {doubt}')
+            silent = self._feedback.silent(self._joints.commanded, self._settings.measured_timeout)
+            if silent or (self._feedback.expected and (silent := self._feedback.doubt(self._joints.needed))):
+                raise InputError(f'cannot resume: {silent}')
             self._resumed = perf_counter()
             self._stopped = False
             if self._state is State.FAULTED and self._feedback.expected:

@@ -16,6 +16,8 @@ MOST_JOINTS = 1000  # stored at most: measurements may also name joints of other
 RECENT = 0.1  # [s]: a moving joint is still near a measurement that is not older
 LEAP = 0.3  # [rad or m] between two measurements: more than joints can move
 SHOWN_NAMES = 6  # of joints that are not of the robot
+HELD = 0.6  # [s] for which slow hardware repeats a value with new stamps; longer, and the joint is at rest
+SKIPPED = 0.2  # [s] of that in which the joint may have moved
 CALM = 0.5  # [s] for which measurements must be believable after one that cannot be true
 SLOW = 'the computer or the driver is too slow, or their clocks differ'
 
@@ -25,14 +27,16 @@ class Measured:
     """The last position of a joint [rad or m], and when it was measured [s].
 
     received, stamp: when the last message arrived, and when that was measured: earlier, if it was outdated.
-    forgotten: the joint may have moved since. steady: the last position that was not a leap, and when it was
-    received. leapt: it differs by more than LEAP from that, or from the previous one if that is not RECENT.
+    changed: when the position arrived first [s]. forgotten: the joint may have moved since. steady: the last
+    position that was not a leap, and when it was received. leapt: it differs by more than LEAP from that, or
+    from the previous one if that is not RECENT.
     """
 
     position: float
     time: float
     received: float
     stamp: float
+    changed: float
     forgotten: bool
     steady: tuple[float, float]
     leapt: bool
@@ -109,6 +113,8 @@ class Feedback:
         why = measured_outside(span, position)
         if not why and before is not None:  # messages may come in bursts, and stamps may stand still
             seconds = max(time - before.time, received - before.received)
+            held = received - before.changed
+            seconds = max(seconds, min(held, SKIPPED) if held <= HELD else 0.0)
             why = measured_leap(span, before.position, position, seconds)
         known = self._doubts.get(name)
         if why:
@@ -132,7 +138,10 @@ class Feedback:
             self._joints.pop(name, None)  # the order is that of the last measurements
             if len(self._joints) >= MOST_JOINTS:
                 del self._joints[next(iter(self._joints))]
-            self._joints[name] = Measured(position, time, received, time, time < self._forgot, steady, leapt)
+            same = before is not None and position == before.position
+            changed = before.changed if before is not None and same else received
+            forgotten = time < self._forgot
+            self._joints[name] = Measured(position, time, received, time, changed, forgotten, steady, leapt)
         return newest
 
     def advance(self, time: float) -> bool:
@@ -143,7 +152,7 @@ class Feedback:
             self._forgot = min(self._forgot, time)
             for joint in self._joints.values():
                 joint.time, joint.stamp = min(joint.time, time), min(joint.stamp, time)
-                joint.received = min(joint.received, time)
+                joint.received, joint.changed = min(joint.received, time), min(joint.changed, time)
                 joint.steady = joint.steady[0], min(joint.steady[1], time)
             self._doubts = {name: (why, min(at, time)) for name, (why, at) in self._doubts.items()}
         return back

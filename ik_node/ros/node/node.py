@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from rclpy.client import Client
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.task import Future
@@ -35,7 +35,7 @@ from ik_node.ros.goals.goal_requests import GOALS
 from ik_node.ros.goals.node_time import NodeTime
 from ik_node.ros.interfaces import DELTA_TWIST, MEASURED_STATES, SubscribedTopic
 from ik_node.ros.moveit.services import MoveItServices
-from ik_node.ros.neighbours import ARM, Neighbours, digest
+from ik_node.ros.neighbours import ARM, Card, Neighbours, digest
 from ik_node.ros.node.at_rest import AtRest
 from ik_node.ros.node.descriptions import Descriptions
 from ik_node.ros.node.diagnostics import Diagnostics
@@ -57,7 +57,8 @@ from ik_node.ros.tools.services_of_all import offer_for_all
 from ik_node.ros.tools.tool_interface import NodeContext, ToolInterface
 
 FINDING = 'looking for other programs that command this arm'
-CLEARING = 5.0  # [s] within which the driver must take commands again
+CLEARING = 5.0  # [s] within which a driver must take commands again
+FOUND = 1.0  # [s] within which its service is found
 LOOK = 0.02  # [s] from one look at that to the next
 MOST_JOINTS = 100  # that other programs are told
 BRAKING = 4.0  # [s] within which an arm that is deactivated comes to rest; ros2 launch waits 5 s
@@ -79,7 +80,6 @@ class IkNode(ManagedNode):
 
         general = self._settings.general
         self._output_names = output_names(general.output)
-        self._clearing: Client | None = None  # of the driver
         self._leaves = False  # it serves the arm no longer once that rests
         self._commanded: list[str] = []  # topics and actions with commands
         self._picture: JointStates | None = None
@@ -161,7 +161,7 @@ class IkNode(ManagedNode):
 
     def _meet_neighbours(self, measured: str) -> Neighbours:
         """Return the programs that command or serve the same arm. measured: topic of the measured joints."""
-        if self._picture is not None:
+        if self._picture is not None and not self._commanded:  # else it is only a picture
             self._commanded.append('joint_states')
         takes = [topic.named(tool.prefix) for topic in (*GOALS, DELTA_TWIST) for tool in self._tools]
         return Neighbours(
@@ -193,32 +193,45 @@ class IkNode(ManagedNode):
             self._descriptions.publish()
         for tool in self._tools:
             tool.own.bar(ahead)
-            tool.own.refuse(met.refusal)
-        if self._clearing is None and (driver := met.driver):
-            self._clearing = self._urgent.node.create_client(Trigger, f'{driver.node}/clear')
+        self._refuse()
         for sentence in met.announce(self._watch.real):
             for tool in self._leaders:
                 tool.own.tell(Level.WARN, sentence, logged=tool is self._leaders[0])
 
-    async def _clear_driver(self) -> None:
-        """End a hold or a fault of the driver; return once it takes commands, refuses or does not respond."""
-        client, met, node = self._clearing, self._neighbours, self._urgent.node
-        if client is None or not met.refusal or not client.service_is_ready():
-            return
-        answer, done = client.call_async(Trigger.Request()), Future(executor=node.executor)
+    def _refuse(self) -> None:
+        for tool in self._tools:
+            tool.own.refuse(self._neighbours.refusal(tool.leader.own.needed))
+
+    async def _clear_driver(self, joints: Sequence[str]) -> None:
+        """End holds and faults of the drivers of these joints; none: of all joints."""
+        asked: set[str] = set()
+        while (driver := self._neighbours.refuses(joints)) and driver.id not in asked:
+            asked.add(driver.id)
+            await self._clear(driver, joints)
+        self._refuse()
+
+    async def _clear(self, driver: Card, joints: Sequence[str]) -> None:
+        """Return once the driver takes commands, refuses to or does not respond."""
+        node = self._urgent.node
+        client, done = node.create_client(Trigger, f'{driver.node}/clear'), Future(executor=node.executor)
         done.add_done_callback(lambda _: None)  # this wakes the executor
-        end = time.monotonic() + CLEARING
+        begun = time.monotonic()
+        answer: Future | None = None
 
         def look() -> None:
-            refused = answer.done() and not answer.result().success
-            if not done.done() and (refused or not met.refusal or time.monotonic() > end):
+            nonlocal answer
+            if answer is None and client.service_is_ready():
+                answer = client.call_async(Trigger.Request())
+            refused = answer is not None and answer.done() and not answer.result().success
+            late = time.monotonic() > begun + (FOUND if answer is None else CLEARING)
+            now = self._neighbours.refuses(joints)
+            if not done.done() and (refused or late or now is None or now.id != driver.id):
                 done.set_result(None)
 
         timer = node.create_timer(LOOK, look, clock=self._steady)
         await done
         node.destroy_timer(timer)
-        for tool in self._tools:
-            tool.own.refuse(met.refusal)
+        node.destroy_client(client)
 
     def _settings_of(self, tool: str) -> ArmSettings:
         return self._settings.arms[tool]
@@ -326,6 +339,8 @@ class IkNode(ManagedNode):
         if self._ignored:
             self._ignored = ''
             self._look_for_measurements(True)
+        if self._watch.expected and not self._watch.heard:
+            self._neighbours.search()  # a network that shows its driver late shows other nodes late
         self._watch.heard = True
         now = self._time.now()
         stamp = self._time.of(message.header.stamp)

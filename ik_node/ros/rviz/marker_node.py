@@ -28,6 +28,7 @@ from ik_node.ros.conversions import finite_positions, matrix_pose, pose_matrix
 from ik_node.ros.foreign_goals import ForeignGoals, goal_in_base
 from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.qos import LATCHED, NEWEST, STREAM
+from ik_node.ros.remarks import Remarks
 from ik_node.ros.remote_parameters import RemoteParameters
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.rviz.drag import Drag, Shown
@@ -61,7 +62,7 @@ class MarkerNode(ClosableNode):
         self._arm: Arm | None = None
         self._description = ''
         self._values: dict[str, float] = {}  # newest joint positions received
-        self._drag = Drag()
+        self._drag, self._remarks = Drag(), Remarks()
         self._goal = Pose()  # what is shown unless it is the tool
         self._foreign = ForeignGoals()
         self._query: tuple[PoseStamped, float] | None = None  # pending query, and when it was sent
@@ -121,13 +122,15 @@ class MarkerNode(ClosableNode):
             pose_matrix(feedback.pose)
         except IkError as error:
             self._server.setPose(WISH, self._placed[WISH])
-            self.get_logger().warning(f'pose ignored: {error}', throttle_duration_sec=2.0)
+            if self._remarks.new(sentence := f'pose ignored: {error}'):
+                self.get_logger().warning(sentence)
             return
         self._placed[WISH] = feedback.pose  # the server has put it there
         if not self._drag.pull(now):
             return
         if refused := self._met.foreign():
-            self.get_logger().warning(refused, throttle_duration_sec=2.0)
+            if self._remarks.new(refused):
+                self.get_logger().warning(refused)
             return
         self._end_track()
         message = PoseStamped(pose=feedback.pose)

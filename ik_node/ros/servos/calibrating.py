@@ -56,16 +56,15 @@ class Calibrating:
         self._limits, weight = _described(self.description, settings.xacro_args, profile)
         self.torques = weight if settings.compensate_sag else None
         self.factors: dict[str, float] = {}
-        self._stored: dict[str, float] | None = None  # of the factors
+        self._stored: dict[str, float] = {}  # of the factors
+        self._learning: Path | None = None  # the file for them
         self._memory: Mapping[str, Recorded] = {}
         self._told: tuple[list[str], list[str]] = [], []
 
     def __call__(self, memory: Mapping[str, Recorded]) -> ArmCalibration:
         """Return the calibration for what the servos have stored. Raises InputError and PortError."""
         self._memory = memory
-        if self._stored is None:
-            self._stored = {} if self._settings.port == EMULATED else load_factors(self._factors_path())
-            self.factors.update(self._stored)
+        self._recall()
         zeros = {**ticks_now(self._profile, load_zeros(self._path()), memory), **self._zeros}
         found = calibrate(
             self._profile, memory, self._settings.zero_from, zeros, self._limits, self._file(memory)
@@ -83,17 +82,29 @@ class Calibrating:
         """Return the file for the zeros of the arm at the port. Raises PortError."""
         return zeros_path(self._profile.name, arm_at(self._settings.port))
 
-    def _factors_path(self) -> Path:
-        return factors_path(self._profile.name, arm_at(self._settings.port))
+    def _recall(self) -> None:
+        """Continue with what was learned of the arm at the port, which may be another one than before."""
+        if self._settings.port == EMULATED:
+            return
+        path = factors_path(self._profile.name, arm_at(self._settings.port))
+        if path == self._learning:
+            return
+        try:
+            self.store_learned()
+        except InputError as error:
+            self._warn(f'the learned compensation of sag is not stored: {error}')
+        self.factors.clear()  # first: another thread may be about to store
+        self._stored, self._learning = load_factors(path), path
+        self.factors.update(self._stored)
 
     def store_learned(self) -> None:
-        """Store what was learned of the sag of a real arm, if that has changed. Raises IkError."""
-        factors = dict(self.factors)
-        if self._stored is None or self._settings.port == EMULATED:
+        """Store what was learned of the sag of a real arm, if that has changed. Raises InputError."""
+        path, factors = self._learning, dict(self.factors)  # in this order, see _recall
+        if path is None:
             return
         if any(abs(factor - self._stored.get(name, 1.0)) > CHANGED for name, factor in factors.items()):
             self._stored = factors  # tried once, also if it fails
-            store_factors(self._factors_path(), factors)
+            store_factors(path, factors)
 
     def _file(self, memory: Mapping[str, Recorded]) -> Mapping[str, Recorded] | None:
         """Return what a file of LeRobot has recorded, None if none is wanted."""

@@ -24,6 +24,7 @@ from ik_node.errors import IkError, InputError, join_names, quoted
 from ik_node.ros.compat import MessageInfo
 from ik_node.ros.conversions import NS_PER_S, values_by_name
 from ik_node.ros.neighbours import SERVOS, Neighbours
+from ik_node.ros.remarks import Remarks
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.servos.calibrating import Calibrating, read_pose
 from ik_node.ros.servos.diagnostics import NOT_MEASURED, Diagnostics
@@ -48,7 +49,6 @@ from ik_node.servos.arm.survey import ArmError
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.ports import EMULATED, EmulatedArm, opener
 
-REPEATED = 5.0  # [s] from one line in the log to the next about the same thing
 AT_ONCE = 4  # requests that are awaited
 FINDING = 'other drivers of the same joints are looked for: try again in a second'
 
@@ -68,6 +68,7 @@ class ServosNode(ClosableNode):
         )
         port = settings.port if self._emulated is None else self._emulated.port
         self._doubted: dict[str, str] = {}
+        self._remarks = Remarks()
         self._said, self._ending = (ArmState.CLOSED, ''), False
         self._wanted = settings.torque_at_start
         self._barred = FINDING  # why this driver must not be in charge of the arm, '' if it is
@@ -177,9 +178,8 @@ class ServosNode(ClosableNode):
             coming = self._wanted and self._arm.snapshot.state is ArmState.PASSIVE  # the torque
             if coming and isinstance(error, ArmError):
                 return
-            self.get_logger().warning(
-                f'command ignored: {error}', throttle_duration_sec=REPEATED, skip_first=False
-            )
+            if self._remarks.new(sentence := f'command ignored: {error}'):
+                self.get_logger().warning(sentence)
 
     async def _torque(self, request: SetBool.Request, answer: SetBool.Response) -> SetBool.Response:
         self._wanted = False
@@ -251,9 +251,8 @@ class ServosNode(ClosableNode):
             self._wanted = False
             self.get_logger().error(f'the torque stays off: {error}, then switch it on with ~/torque')
         except IkError as error:
-            self.get_logger().error(
-                f'the torque is not on yet, trying again: {error}', throttle_duration_sec=REPEATED
-            )
+            if self._remarks.new(sentence := f'the torque is not on yet, trying again: {error}'):
+                self.get_logger().error(sentence)
 
     # What is measured; in the thread of the arm
 
@@ -284,10 +283,8 @@ class ServosNode(ClosableNode):
             log.info(arm.reason)
         elif arm.reason and arm.state not in POWERED | {ArmState.PASSIVE}:
             log.error(arm.reason)
-        elif arm.reason and arm.state is ArmState.PASSIVE:
+        elif (arm.reason and arm.state is ArmState.PASSIVE) or (arm.reason and self._remarks.new(arm.reason)):
             log.warning(arm.reason)
-        elif arm.reason:
-            log.warning(arm.reason, throttle_duration_sec=REPEATED)
         elif arm.state is ArmState.PASSIVE and before[0] is not ArmState.PASSIVE:
             log.info('the servos are measured, their torque is off')
         elif arm.state is ArmState.HOLDING and before[0] is not ArmState.FOLLOWING:

@@ -40,6 +40,7 @@ from ik_node.ros.interfaces import (
     SERVO_STATUS,
     SWITCH_COMMAND_TYPE,
 )
+from ik_node.ros.remarks import Remarks
 
 JOINT_JOG, TWIST, POSE = 'joint_jog', 'twist', 'pose'  # in the order of moveit_msgs/srv/ServoCommandType
 COMMANDS = (JOINT_JOG, TWIST, POSE)
@@ -65,6 +66,7 @@ class TeleopInterface:
         self._changed = threading.Condition(OrderedLock(Rank.TELEOP))  # type: ignore[arg-type]
         self._command: tuple[str, Any, float] | None = None  # kind, message, when it was received [s]
         self._new = self._closing = self._paused = False
+        self._remarks = Remarks()
         self._kind = ''  # the only kind that is accepted; empty: every kind
         self._teleop = TeleopController(controller)
         self._code = NO_WARNING
@@ -158,9 +160,8 @@ class TeleopInterface:
         except InputError as error:
             self._forget()
             self._publish_status(INVALID, str(error))
-            self._node.get_logger().warning(
-                f'{command[0]} command ignored: {error}', throttle_duration_sec=2.0
-            )
+            if self._remarks.new(sentence := f'{command[0]} command ignored: {error}'):
+                self._node.get_logger().warning(sentence)
 
     def _forget(self) -> None:
         """Discard the command and end its motion."""

@@ -58,7 +58,7 @@ class NodeContext:
     statistics: Statistics
     robot: SharedRobot
     send_now: Callable[[], None]
-    clear_driver: Callable[[], Awaitable[None]]
+    clear_driver: Callable[[Sequence[str]], Awaitable[None]]
 
 
 class ToolInterface:
@@ -101,7 +101,7 @@ class ToolInterface:
         self._teleop = TeleopInterface(node, prefix, self.own, frames, shared.time, settings)
         interfaces.HOME.provide(node, answered(self.home), prefix)
         interfaces.STOP.provide(node, answered(self.stop), prefix, by=urgent)
-        offer_resume(shared, self.resume, prefix)
+        offer_resume(shared, self.resume, prefix, lambda: self.leader.own.needed)
         interfaces.HAND_GUIDE.provide(node, self._hand_guide, prefix, by=urgent)
 
     def close(self) -> None:
@@ -254,11 +254,16 @@ class ToolInterface:
         return arm_values(snapshot, self.last_report, condition)
 
 
-def offer_resume(shared: NodeContext, act: Callable[[], ServiceResult], prefix: str = '') -> None:
-    """Provide ~/resume: act, after the driver takes commands again."""
+def offer_resume(
+    shared: NodeContext,
+    act: Callable[[], ServiceResult],
+    prefix: str = '',
+    joints: Callable[[], Sequence[str]] = tuple,
+) -> None:
+    """Provide ~/resume: act, after the drivers of joints (none: of all) take commands again."""
 
     async def callback(_: Any, response: Any) -> Any:
-        await shared.clear_driver()
+        await shared.clear_driver(joints())
         response.success, response.message = act()
         return response
 
