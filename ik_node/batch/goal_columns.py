@@ -41,7 +41,8 @@ DIRECTION = (('direction',), ('dx', 'dy', 'dz'))
 LATERAL = (('lateral',), ('lx', 'ly', 'lz'))
 FRAME = 'frame'
 # What columns of orientations are usually called: the option for them, their last parts, and how many of
-# these must be there. Controllers of KUKA call yaw, pitch and roll A, B and C, those of Fanuc W, P and R.
+# these must be there. Controllers of KUKA call yaw, pitch and roll A, B and C, those of Fanuc W, P and R; CAM
+# programs call the tool axis I, J and K.
 USUAL_PARTS = (
     ('quaternion', ('qx', 'qy', 'qz', 'qw'), 2),
     ('quaternion', ('ox', 'oy', 'oz', 'ow'), 4),
@@ -52,9 +53,13 @@ USUAL_PARTS = (
     ('rpy', ('alpha', 'beta', 'gamma'), 2),
     ('rotvec', ('rx', 'ry', 'rz'), 2),
     ('rotvec', ('wx', 'wy', 'wz'), 2),
+    ('direction', ('nx', 'ny', 'nz'), 2),
+    ('direction', ('dx', 'dy', 'dz'), 2),
+    ('direction', ('i', 'j', 'k'), 3),
 )
 USUAL_WHOLES = re.compile(
     r'(?:^|_)(?:(quat\w*?)|(rpy|euler(?:_?angles?)?)|(rot_?vec\w*?|axis_?angle|angle_?axis)|'
+    r'((?:surface_|tool_)?(?:normal|dir|direction|approach|axis|vector))|'
     r'orient(?:ation)?|ori|rot(?:ation)?(?:_?6d)?)_?(?:[wxyz]|\d+)?$'
 )
 
@@ -176,8 +181,8 @@ class GoalColumns:
                     groups[tuple(known[part] for part in parts if part in known)] = option
         for name, key in keys.items():
             if (match := USUAL_WHOLES.search(key)) and not any(name in group for group in groups):
-                quaternion, rpy, rotvec = match.groups()
-                option = 'quaternion' if quaternion else 'rpy' if rpy else 'rotvec' if rotvec else ''
+                kinds = zip(('quaternion', 'rpy', 'rotvec', 'direction'), match.groups(), strict=True)
+                option = next((kind for kind, part in kinds if part), '')
                 siblings = [one for one, other in keys.items() if other[:-1] == key[:-1]]
                 group = tuple(siblings if key[-1] in 'wxyz0123456789' else (name,))
                 groups[group] = option or {3: 'rotvec', 4: 'quaternion'}.get(len(group), '')
@@ -225,6 +230,7 @@ def _unused(names: Sequence[str], option: str, directed: bool) -> str:
         'quaternion': f'--quaternion {text}' + (f' --order {" or ".join(ORDERS)}' if len(names) != 4 else ''),
         'rpy': f'--rpy {text}, for rotations about the fixed axes x, y, z in rad; add --degrees for degrees',
         'rotvec': f'--rotvec {text} for a rotation vector, --rpy {text} for angles about x, y, z',
+        'direction': f'--direction {text} for directions of the tool axis',
         '': 'name them with --direction, --quaternion, --rotvec or --rpy',
     }[option]
     if option and len(names) < WIDTHS[option] and not USUAL_WHOLES.search(_key(names[0])):

@@ -101,6 +101,10 @@ def test_directions_of_any_length():
         ('x y z pose_q_w pose_q_x pose_q_y pose_q_z', [['pose_q_x', 'pose_q_y', 'pose_q_z', 'pose_q_w']]),
         ('position rot6d_0 rot6d_1', [['rot6d_0', 'rot6d_1']]),
         ('position dx dy dz quaternion', [['quaternion']]),
+        ('x y z nx ny nz', [['nx', 'ny', 'nz']]),
+        ('x y z I J K feed', [['I', 'J', 'K']]),
+        ('x y z surface_normal_x surface_normal_y', [['surface_normal_x', 'surface_normal_y']]),
+        ('position tool_axis', [['tool_axis']]),
         ('x y z wrist_roll.pos a b w speed row', []),
     ],
 )
