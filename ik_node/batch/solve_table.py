@@ -102,10 +102,10 @@ def _with_rolls(
     assert rows.directions is not None
     assert rows.laterals is not None
     q, errors = found.q.copy(), np.column_stack([found.position_error, found.direction_error])
-    for row in (valid & found.solved).nonzero()[0]:
+    for row in valid.nonzero()[0]:
         seed = solver.arm.middle if rows.seeds is None else rows.seeds[row]
         goal = Goal(rows.positions[row], rows.directions[row], rows.laterals[row])
-        one = Solution(Status.SOLVED, found.q[row], *errors[row])
+        one = Solution(found.status[row], found.q[row], *errors[row])
         one = solver.align_lateral(goal, seed, one)
         q[row], errors[row] = one.q, (one.position_error, one.direction_error)
     return q, (errors[:, 0], errors[:, 1])

@@ -14,22 +14,24 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
+from programs import Here, check_rejected, ran
 from waiting import wait_for
 
 from ik_node import Arm, IkSolver
+from ik_node.batch import job
 from ik_node.batch.table_files import table_writer
 from ik_node.cli import batch, place, reach, retarget
 
 ROOT = Path(__file__).resolve().parents[2]
 ARM = str(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
-# Chunks of 100 rows, and a worker that waits in each, so that there is time to interrupt it.
+# Chunks of 100 rows, and workers that wait in each, so that there is time to interrupt them.
 SLOW = """
 import sys, time
 from ik_node.batch import job
 job.CHUNK = 100
 solve_rows = job.solve_rows
 def slowly(*given):
-    time.sleep({pause})
+    time.sleep(0.1)
     return solve_rows(*given)
 job.solve_rows = slowly
 if __name__ == '__main__':
@@ -39,7 +41,9 @@ if __name__ == '__main__':
 
 
 @pytest.fixture
-def goals(tmp_path):
+def goals(tmp_path, monkeypatch):
+    """A file of 3,000 goals, which are solved 100 at a time."""
+    monkeypatch.setattr(job, 'CHUNK', 100)
     arm = Arm.from_file(ARM)
     rows = [np.concatenate(arm.fk(q)) for q in arm.sample(np.random.default_rng(0), 3000)]
     table = pa.table(dict(zip(('x', 'y', 'z', 'dx', 'dy', 'dz'), np.transpose(rows), strict=True)))
@@ -49,18 +53,17 @@ def goals(tmp_path):
 
 @pytest.fixture
 def start(tmp_path):
+    """A function that starts ik_batch as a process."""
     begun = []
 
-    def run(*arguments: object, pause: float = 0.0) -> subprocess.Popen[str]:
+    def run(*arguments: object) -> subprocess.Popen[str]:
         script = tmp_path / 'run.py'
-        script.write_text(SLOW.format(pause=pause))
-        environment = os.environ | {
-            'PYTHONPATH': os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')])
-        }
+        script.write_text(SLOW)
+        path = os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')])
         begun.append(
             subprocess.Popen(
                 [sys.executable, str(script), ARM, *map(str, arguments)],
-                env=environment,
+                env=os.environ | {'PYTHONPATH': path},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -79,6 +82,19 @@ def start(tmp_path):
 def children(process: subprocess.Popen[str]) -> list[int]:
     text = Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text()
     return [int(pid) for pid in text.split() if 'spawn_main' in Path(f'/proc/{pid}/cmdline').read_text()]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()[0] != 'Z'
+    except OSError:
+        return False
+
+
+def solve_columns(path, solver):
+    given = pyarrow.parquet.read_table(path)
+    columns = [given[name].to_numpy() for name in given.column_names]
+    return solver.solve_batch(np.column_stack(columns[:3]), np.column_stack(columns[3:]))
 
 
 @pytest.mark.parametrize('name', ['out.csv', 'out.arrow', 'out.feather', 'out.parquet'])
@@ -135,109 +151,90 @@ def test_outputs_of_other_kinds_and_files_of_others_are_refused(
     assert {path.name for path in tmp_path.iterdir()} == before
 
 
-def parts(output: Path) -> int:
-    return len(list(output.with_name(f'{output.name}.parts').glob('*.arrow')))
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()[0] != 'Z'
-    except OSError:
-        return False
-
-
-def test_the_file_holds_what_solve_batch_finds(goals, start, tmp_path):
-    process = start(goals, tmp_path / 'out.parquet')
-    said = process.communicate(timeout=180)[0]
-    assert process.returncode == 0, said
-    assert 'solved               3000  100.00 %' in said
-    assert 'position from "x", "y", "z"; direction from "dx", "dy", "dz"' in said
-    table, given = (pyarrow.parquet.read_table(path) for path in (tmp_path / 'out.parquet', goals))
+def test_the_file_holds_what_solve_batch_finds(goals, tmp_path):
+    ended = ran(batch, ARM, goals, tmp_path / 'out.parquet')
+    assert ended.code == 0, ended.err
+    assert 'solved               3000  100.00 %' in ended.out
+    assert 'position from "x", "y", "z"; direction from "dx", "dy", "dz"' in ended.out
+    table = pyarrow.parquet.read_table(tmp_path / 'out.parquet')
     solver = IkSolver(Arm.from_file(ARM), compile='wait')
-    columns = [given[name].to_numpy() for name in given.column_names]
-    found = solver.solve_batch(np.column_stack(columns[:3]), np.column_stack(columns[3:]))
-    for name, q in zip(solver.arm.joint_names, found.q.T, strict=True):
+    for name, q in zip(solver.arm.joint_names, solve_columns(goals, solver).q.T, strict=True):
         np.testing.assert_array_equal(table[name].to_numpy(), q)
     assert not (tmp_path / 'out.parquet.parts').exists()
 
 
-def test_workers_and_interruptions_change_no_bit(goals, start, tmp_path):
+def test_kills_and_interruptions_of_processes_change_no_bit(goals, start, tmp_path):
     whole, broken = tmp_path / 'whole.parquet', tmp_path / 'broken.parquet'
-    assert start(goals, whole, '--workers', 3).wait(timeout=180) == 0
-    for number in (signal.SIGKILL, signal.SIGINT, signal.SIGKILL):
-        before = parts(broken)
-        process = start(goals, broken, '--workers', 1, pause=0.1)
-        wait_for(lambda n=before: parts(broken) > n, 'a part', 180.0)
-        workers = children(process)
-        assert len(workers) == 1
+
+    def parts() -> int:
+        return len(list(tmp_path.glob('broken.parquet.parts/*.arrow')))
+
+    process = start(goals, broken, '--workers', 2)
+    wait_for(lambda: parts() >= 2, 'parts', 180.0)
+    os.kill(children(process)[0], signal.SIGKILL)  # a worker that dies costs no more than its chunks
+    wait_for(lambda: parts() >= 8, 'parts', 180.0)
+    for number in (signal.SIGKILL, signal.SIGINT):
+        workers, before = children(process), parts()
+        assert workers
         process.send_signal(number)
         said = process.communicate(timeout=60)[0]
-        if number == signal.SIGINT:
-            assert process.returncode == 130
-            assert f'completed chunks are kept in {broken}.parts: the same command continues' in said
         wait_for(lambda pids=workers: not any(map(is_running, pids)), 'the end of the workers', 60.0)
         assert not broken.exists()
-    assert 0 < parts(broken) < 30
-    assert start(goals, broken, '--workers', 2).wait(timeout=180) == 0
+        if number == signal.SIGKILL:
+            process = start(goals, broken, '--workers', 1)
+            wait_for(lambda n=before: parts() > n + 1, 'a part', 180.0)
+    assert process.returncode == 130
+    assert f'{broken}.parts: the same command continues' in said
+    assert 0 < parts() < 30
+    assert ran(batch, ARM, goals, broken).code == 0
+    assert ran(batch, ARM, goals, whole, '--workers', 3).code == 0
     assert broken.read_bytes() == whole.read_bytes()
 
 
-def test_a_worker_that_dies_costs_its_chunk_only(goals, start, tmp_path):
-    whole, broken = tmp_path / 'whole.parquet', tmp_path / 'broken.parquet'
-    assert start(goals, whole).wait(timeout=180) == 0
-    process = start(goals, broken, '--workers', 2, pause=0.1)
-    for count in (2, 6, 10):
-        wait_for(lambda n=count: parts(broken) >= n, 'parts', 180.0)
-        os.kill(children(process)[0], signal.SIGKILL)
-    said = process.communicate(timeout=180)[0]
-    assert process.returncode == 0, said
-    assert broken.read_bytes() == whole.read_bytes()
-
-
-def test_other_options_use_no_part_of_before(goals, start, tmp_path):
+@pytest.mark.parametrize('change', [['--tool-axis', 'x'], ['--count']])
+def test_other_options_use_no_part_of_before(goals, tmp_path, monkeypatch, change):
     output = tmp_path / 'out.parquet'
-    process = start(goals, output, '--workers', 1, pause=0.1)
-    wait_for(lambda: parts(output) > 2, 'parts', 180.0)
-    process.kill()
-    process.wait()
-    assert start(goals, output, '--tool-axis', 'x').wait(timeout=180) == 0
-    found = pyarrow.parquet.read_table(output)
-    solver = IkSolver(Arm.from_file(ARM, tool_axis=(1.0, 0.0, 0.0)), compile='wait')
-    given = pyarrow.parquet.read_table(goals)
-    columns = [given[name].to_numpy()[:100] for name in given.column_names]
-    expected = solver.solve_batch(np.column_stack(columns[:3]), np.column_stack(columns[3:]))
-    np.testing.assert_array_equal(found['joint1'].to_numpy()[:100], expected.q[:, 0])
+
+    def stop() -> None:
+        if len(list(tmp_path.glob('out.parquet.parts/*.arrow'))) > 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Here, 'meanwhile', staticmethod(stop))
+        assert ran(batch, ARM, goals, output).code == 130
+    assert ran(batch, ARM, goals, output, *change).code == 0
+    table = pyarrow.parquet.read_table(output)
+    assert ('solutions' in table.column_names) == ('--count' in change)
+    axis = (1.0, 0.0, 0.0) if '--tool-axis' in change else (0.0, 0.0, 1.0)
+    solver = IkSolver(Arm.from_file(ARM, tool_axis=axis), compile='wait')
+    np.testing.assert_array_equal(table['joint1'].to_numpy(), solve_columns(goals, solver).q[:, 0])
 
 
-def test_a_summary_names_the_worst_rows(start, tmp_path):
+def test_a_summary_names_the_worst_rows(tmp_path):
     table = pa.table({'x': ['0.3', '5', 'abc', '9'], 'y': ['0'] * 4, 'z': ['0.2'] * 4})
     pyarrow.parquet.write_table(table, tmp_path / 'goals.parquet')
-    process = start(tmp_path / 'goals.parquet', tmp_path / 'out.parquet')
-    said = process.communicate(timeout=180)[0]
-    assert process.returncode == 0
-    lines = said.splitlines()
+    ended = ran(batch, ARM, tmp_path / 'goals.parquet', tmp_path / 'out.parquet')
+    assert ended.code == 0
+    lines = ended.out.splitlines()
     (first,) = [k for k, line in enumerate(lines) if line.startswith('unreachable')]
     assert lines[first + 1].startswith('    row 3: 8')
     assert lines[first + 2].startswith('    row 1: 4')
     assert "    row 2: x is 'abc', not a finite number" in lines
-    assert 'direction free' in said
+    assert 'direction free' in ended.out
 
 
 @pytest.mark.parametrize(
-    ('arguments', 'words'),
+    ('arguments', 'named'),
     [
-        (['nowhere.parquet', 'out.parquet'], 'error: cannot read "nowhere.parquet": '),
-        (['{goals}', '/nowhere/out.parquet'], 'error: cannot write "/nowhere/out.parquet"'),
-        (['{goals}', 'out.parquet', '--direction', 'n'], 'error: no column "n"; the columns are "x", "y"'),
-        (['{goals}', 'out.parquet', '--workers', '0'], 'error: --workers must be at least 1, got 0'),
-        (['{goals}', 'out.parquet', '--seed', 'x'], 'error: column "x" must hold lists of 5 numbers'),
-        (['{goals}', 'out.parquet', '--seed', 'x', 'y'], 'error: --seed takes 5 columns'),
+        (['nowhere.parquet', 'out.parquet'], '"nowhere.parquet"'),
+        (['goals.parquet', '/nowhere/out.parquet'], '"/nowhere/out.parquet"'),
+        (['goals.parquet', 'out.parquet', '--direction', 'n'], 'no column "n"; the columns are "x", "y"'),
+        (['goals.parquet', 'out.parquet', '--workers', '0'], '--workers must be at least 1, got 0'),
+        (['goals.parquet', 'out.parquet', '--seed', 'x'], 'column "x" must hold lists of 5 numbers'),
+        (['goals.parquet', 'out.parquet', '--seed', 'x', 'y'], '--seed takes 5 columns'),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(goals, start, tmp_path, monkeypatch, arguments, words):
+def test_wrong_arguments(tmp_path, monkeypatch, arguments, named):
     monkeypatch.chdir(tmp_path)
-    process = start(*(str(one).format(goals=goals) for one in arguments))
-    said = process.communicate(timeout=180)[0]
-    assert process.returncode == 2
-    assert words in said
-    assert 'Traceback' not in said
+    pyarrow.parquet.write_table(pa.table({name: [0.2] for name in 'xyz'}), 'goals.parquet')
+    check_rejected(ran(batch, ARM, *arguments), named)

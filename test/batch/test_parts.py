@@ -7,6 +7,7 @@ import contextlib
 import resource
 
 import pytest
+from programs import Here
 from slow_work import Slowly
 
 from ik_node import Arm, IkSolver, InputError
@@ -67,6 +68,24 @@ def test_parts_come_in_order_while_later_chunks_are_not_even_read(tmp_path):
         temporary.write_bytes(b'whole')
     assert (tmp_path / 'out').read_bytes() == b'whole'
     assert not parts.folder.exists()
+
+
+@pytest.mark.parametrize('ahead', [1, 3])
+def test_equal_chunks_are_worked_on_once(tmp_path, ahead):
+    given = [CHUNKS[k] for k in (0, 0, 1, 0, 1, 1)]
+    worked: list[bytes] = []
+
+    def work(chunk: bytes) -> bytes:
+        worked.append(chunk)
+        return chunk * 2
+
+    parts, progress = Parts(tmp_path / 'out', b'key'), []
+    with contextlib.suppress(KeyboardInterrupt), parts.writing():
+        names = list(parts.fill(Here(work, ahead), ((one, 5) for one in given), progress.append))
+        assert [parts.read(name) for name in names] == [one * 2 for one in given]
+        raise KeyboardInterrupt
+    assert sorted(worked) == CHUNKS[:2]
+    assert sum(progress) == 5 * len(given)
 
 
 def test_two_programs_do_not_write_one_output(tmp_path):

@@ -6,9 +6,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,15 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from waiting import wait_for
+from programs import Ended, Here, check_rejected, ran
 
 from ik_node import Arm, IkSolver, InputError
 from ik_node.batch.episodes import solve_episode
 from ik_node.batch.goal_columns import GoalRows
 from ik_node.batch.lerobot_dataset import LerobotDataset
+from ik_node.batch.retargeting import EpisodeReport, worst_of
+from ik_node.cli import retarget
+from ik_node.startup.robots import URDF
 
-ROOT = Path(__file__).resolve().parents[2]
-ARM = ROOT / 'urdf' / 'so101_like.urdf.xacro'
+ARM = URDF / 'so101_like.urdf.xacro'
 LENGTHS = [40, 25, 60]
 
 
@@ -34,21 +33,8 @@ def solver() -> IkSolver:
     return IkSolver(Arm.from_file(ARM), compile='wait')
 
 
-def start(*arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, '-m', 'ik_node.start', 'ik_retarget', str(ARM), *map(str, arguments)],
-        env=os.environ | {'PYTHONPATH': os.pathsep.join([str(ROOT), os.environ.get('PYTHONPATH', '')])},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-
-
-def said_by(*arguments: object) -> tuple[int, str]:
-    process = start(*arguments)
-    said = process.communicate(timeout=180)[0]
-    return process.returncode, said
+def run(*arguments: object) -> Ended:
+    return ran(retarget, ARM, *arguments)
 
 
 @pytest.mark.parametrize('version', ['v2.1', 'v3.0'])
@@ -57,8 +43,8 @@ def test_joints_lead_to_the_poses_and_all_else_stays(tmp_path, solver, version):
     joints = made_dataset.motions(arm, LENGTHS)
     given = [made_dataset.poses(arm, q) for q in joints]
     made_dataset.write(tmp_path / 'in', version, given)
-    code, said = said_by(tmp_path / 'in', tmp_path / 'out')
-    assert code == 0, said
+    code, said, why = run(tmp_path / 'in', tmp_path / 'out')
+    assert code == 0, why
     assert f'3 episodes, {sum(LENGTHS)} frames' in said
     found = made_dataset.read(tmp_path / 'out')
     for q, action, before in zip(joints, found, given, strict=True):
@@ -91,25 +77,25 @@ def test_joints_lead_to_the_poses_and_all_else_stays(tmp_path, solver, version):
     assert not (tmp_path / 'out.parts').exists()
 
 
-def test_an_interrupted_run_continues_and_changes_no_bit(tmp_path, solver):
-    episodes = [made_dataset.poses(solver.arm, q) for q in made_dataset.motions(solver.arm, [300] * 40)]
+def test_the_parts_of_a_run_that_failed_are_used_again(tmp_path, solver, monkeypatch):
+    episodes = [made_dataset.poses(solver.arm, q) for q in made_dataset.motions(solver.arm, LENGTHS)]
     made_dataset.write(tmp_path / 'in', 'v3.0', episodes)
-    assert said_by(tmp_path / 'in', tmp_path / 'whole')[0] == 0
-    parts = tmp_path / 'broken.parts'
-    for number in (signal.SIGKILL, signal.SIGINT):
-        before = len(list(parts.glob('*.arrow')))
-        process = start(tmp_path / 'in', tmp_path / 'broken', '--workers', 1)
-        wait_for(lambda n=before: len(list(parts.glob('*.arrow'))) > n, 'a part', 180.0)
-        process.send_signal(number)
-        process.communicate(timeout=60)
-        assert not (tmp_path / 'broken').exists()
-        assert parts.exists()
-    assert said_by(tmp_path / 'in', tmp_path / 'broken', '--workers', 2)[0] == 0
+    assert run(tmp_path / 'in', tmp_path / 'whole').code == 0
+    begun = []
+
+    def stop() -> None:
+        begun.append(1)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Here, 'meanwhile', staticmethod(stop))
+    assert run(tmp_path / 'in', tmp_path / 'broken').code == 130
+    assert not (tmp_path / 'broken').exists()
+    assert run(tmp_path / 'in', tmp_path / 'broken').code == 0
+    assert len(begun) == 1 + len(LENGTHS)
     for path in sorted((tmp_path / 'whole').rglob('*')):
-        if path.is_file():
-            assert (
-                path.read_bytes() == (tmp_path / 'broken' / path.relative_to(tmp_path / 'whole')).read_bytes()
-            )
+        other = tmp_path / 'broken' / path.relative_to(tmp_path / 'whole')
+        assert path.is_dir() or path.read_bytes() == other.read_bytes()
 
 
 def times(count: int):
@@ -189,30 +175,32 @@ def test_motion_is_too_fast_where_the_time_does_not_increase(solver):
     assert fast.tolist() == [10, 20, 21]
 
 
-@pytest.mark.parametrize(
-    ('arguments', 'words'),
-    [
-        (['{tmp}/none', '{tmp}/out'], 'is not a LeRobot dataset: meta/info.json: FileNotFoundError'),
-        (['{tmp}/in', '{tmp}/in'], 'would be written over or into the input: name another one'),
-        (['{tmp}/in', '{tmp}/no/out'], 'its folder must exist and be writable'),
-        (['{tmp}/in', '{tmp}/out', '--feature', 'state'], "no feature 'state'; the features are"),
-        (['{tmp}/in', '{tmp}/out', '--position', 'a', 'b', 'c'], 'no column "a"; the columns are "ee.x"'),
-    ],
-)
-def test_what_is_wrong_is_told_in_one_line(tmp_path, solver, arguments, words):
-    made_dataset.write(
-        tmp_path / 'in',
-        'v3.0',
-        [made_dataset.poses(solver.arm, made_dataset.motions(solver.arm, [5])[0])] * 3,
-    )
-    code, said = said_by(*(one.format(tmp=tmp_path) for one in arguments))
-    assert code == 2
-    assert words in said
-    assert 'Traceback' not in said
+def test_wrong_arguments_for_a_dataset(tmp_path, solver):
+    q = made_dataset.motions(solver.arm, [5])[0]
+    made_dataset.write(tmp_path / 'in', 'v3.0', [made_dataset.poses(solver.arm, q)] * 3)
+    for source, output, more, named in (
+        ('none', 'out', [], 'meta/info.json'),
+        ('in', 'in', [], 'into the input'),
+        ('in', 'no/out', [], 'no/out'),
+        ('in', 'out', ['--feature', 'state'], "'state'"),
+        ('in', 'out', ['--position', 'a', 'b', 'c'], '"a"'),
+    ):
+        check_rejected(run(tmp_path / source, tmp_path / output, *more), named)
+
+
+def test_the_worst_episodes_have_frames_without_a_goal_then_jumps_then_errors():
+    reports = [
+        EpisodeReport(name, 9, {'invalid': invalid, 'jump': jumps}, {}, (0.0, error), None, 0.0, '')
+        for name, invalid, jumps, error in (
+            ('good', 0, 0, 1e-6), ('off', 0, 0, 0.2), ('far', 0, 0, 0.3),
+            ('jump', 0, 1, 0.0), ('no', 1, 0, 0.0), ('jumps', 0, 2, 0.1),
+        )
+    ]  # fmt: skip
+    assert [one.episode for one in worst_of(reports)] == ['no', 'jumps', 'jump', 'far', 'off']
 
 
 def test_a_busy_computer_finds_the_same_path(monkeypatch):
-    solver = IkSolver(Arm.from_file(ROOT / 'urdf' / 'ball_joint_arm.urdf.xacro'), compile='wait')
+    solver = IkSolver(Arm.from_file(URDF / 'ball_joint_arm.urdf.xacro'), compile='wait')
     rows = rows_of(solver, made_dataset.motions(solver.arm, [12])[0])
     expected = solve_episode(solver, rows, times(12))
     clock = itertools.count(0.0, 1000.0)  # [s] between two looks
@@ -226,9 +214,7 @@ def test_an_episode_that_begins_again_in_another_file_is_rejected(tmp_path, solv
     made_dataset.write(tmp_path / 'in', 'v3.0', episodes)
     data = tmp_path / 'in/data/chunk-000'
     pq.write_table(pq.read_table(data / 'file-000.parquet').slice(0, 2), data / 'file-002.parquet')
-    code, said = said_by(tmp_path / 'in', tmp_path / 'out')
-    assert code == 2
-    assert 'episode 0 begins again in' in said
+    check_rejected(run(tmp_path / 'in', tmp_path / 'out'), 'episode 0 begins again')
     assert not (tmp_path / 'out').exists()
 
 
