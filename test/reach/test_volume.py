@@ -333,29 +333,6 @@ def test_ctrl_c_leaves_an_older_file(tmp_path: Path) -> None:
         process.stderr.close()
 
 
-@pytest.mark.parametrize(
-    ('arguments', 'words'),
-    [
-        (['--resolution', '0'], '--resolution must be greater than 0, got 0'),
-        (['--resolution', 'nan'], '--resolution must be greater than 0, got nan'),
-        (['--resolution', '0.002'], 'positions, at most 2.0e+06 are allowed'),
-        (['--resolution', '1e-320'], 'positions, at most 2.0e+06 are allowed'),
-        (['--directions', '0'], '--directions must be greater than 0'),
-        (['--directions', '1001'], 'at most 1000, got 1001'),
-        (['--output', '/nowhere/at/all'], '--output: cannot write to the folder "/nowhere/at"'),
-    ],
-)
-def test_a_wrong_call_is_one_sentence(
-    arguments: list[str], words: str, tmp_path: Path, monkeypatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main([SEED_ARM.path, '--volume', *arguments]) == 2
-    said = capsys.readouterr().err
-    assert words in said
-    assert said.count('\n') == 1
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_full_disk_is_one_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / 'out.nc.part').symlink_to('/dev/full')
     few = ['--resolution', '0.5', '--directions', '2']

@@ -178,36 +178,6 @@ def test_real_arms_with_slashes_and_another_forward(tmp_path: Path, monkeypatch:
     assert any(plane.startswith('yz') for plane in np.load('moveo.npz')['plane'])
 
 
-@pytest.mark.parametrize(
-    ('arguments', 'words'),
-    [
-        (['--resolution', 0], '--resolution must be greater than 0, got 0'),
-        (['--resolution', 'nan'], '--resolution must be greater than 0, got nan'),
-        (['--resolution', 1e-9], 'are allowed'),
-        (['--within', 0], '--within must be greater than 0 and at most 180, got 0'),
-        (['--within', 'nan'], '--within must be'),
-        (['--directions', 0], '--directions must be greater than 0'),
-        (['--height', 'inf'], '--height must be finite'),
-        (['--tip-link', 'hand'], 'tip_link "hand" does not exist'),
-        (['--output', '/nowhere/at/all'], '--output: cannot write to the folder "/nowhere/at"'),
-    ],
-)
-def test_a_wrong_call_is_one_sentence(
-    arguments: list[object], words: str, tmp_path: Path, monkeypatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run(URDF / 'seed_arm.urdf.xacro', *arguments) == 2
-    said = capsys.readouterr()
-    assert words in said.err
-    assert said.err.count('\n') == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_missing_file_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run('nothing.urdf') == 2
-    assert capsys.readouterr().err.startswith('error: nothing.urdf: No such file')
-
-
 def test_a_terminal_shows_progress_and_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 100, 0, 0))

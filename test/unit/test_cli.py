@@ -14,6 +14,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from programs import check_rejected, ran
 from shared_files import shared_path
 
 from ik_node import Arm, Goal, IkSolver
@@ -154,51 +155,51 @@ def test_negative_numbers_are_numbers(number: str, capsys: Capture) -> None:
     assert Arm.from_file(SEED_ARM).fk(q)[0][1] == pytest.approx(float(number), abs=2e-6)
 
 
-@pytest.mark.parametrize(
-    ('arguments', 'words'),
-    [
-        ((SEED_ARM, 'nan', 0, 0.2), 'position must be finite'),
-        ((SEED_ARM, '-inf', 0, 0.2), 'position must be finite'),
-        ((SEED_ARM, 0.3, 0, 0.2, '--direction', 0, 0, 0), 'not all zero, got 0 0 0'),
-        (
-            (SEED_ARM, 0.3, 0, 0.2, '--direction', 1, 'nan', 0),
-            'finite numbers that are not all zero, got 1 nan 0',
-        ),
-        (
-            (SEED_ARM, 0.3, 0, 0.2, '--direction', '-inf', 0, 1),
-            'finite numbers that are not all zero, got -inf 0 1',
-        ),
-        ((SEED_ARM, 0.3, 0, 0.2, '--seed', 1, 2), 'seed must be 5 finite numbers'),
-        ((SEED_ARM, 0.3, 0, 0.2, '--tip-link', 'hand'), 'tip_link "hand" does not exist; links: "base_link"'),
-        ((SEED_ARM, 0.3, 0, 0.2, '--base-link', 'world'), 'base_link "world" does not exist'),
-        (('nothing.urdf', 0.3, 0, 0.2), 'nothing.urdf: No such file'),
-        ((Path(__file__), 0.3, 0, 0.2), f'{__file__}: malformed XML at line 1'),
-    ],
-)
-def test_a_wrong_call_is_one_line_and_2(arguments: tuple[object, ...], words: str, capsys: Capture) -> None:
-    assert run_solve(*arguments) == 2
-    said = capsys.readouterr()
-    assert said.out == ''
-    assert said.err.startswith('error: ')
-    assert words in said.err
-    assert said.err.count('\n') == 1
+# Programs, what they are given, and what the one line of their error names.
+WRONG = [
+    (solve, (SEED_ARM, 'nan', 0, 0.2), 'position must be finite'),
+    (solve, (SEED_ARM, '-inf', 0, 0.2), 'position must be finite'),
+    (solve, (SEED_ARM, 0.3, 0, 0.2, '--direction', 0, 0, 0), '0 0 0'),
+    (solve, (SEED_ARM, 0.3, 0, 0.2, '--direction', 1, 'nan', 0), '1 nan 0'),
+    (solve, (SEED_ARM, 0.3, 0, 0.2, '--direction', '-inf', 0, 1), '-inf 0 1'),
+    (solve, (SEED_ARM, 0.3, 0, 0.2, '--seed', 1, 2), 'seed must be 5'),
+    (
+        solve,
+        (SEED_ARM, 0.3, 0, 0.2, '--tip-link', 'hand'),
+        'tip_link "hand" does not exist; links: ',
+    ),
+    (solve, (SEED_ARM, 0.3, 0, 0.2, '--base-link', 'world'), 'base_link "world"'),
+    (solve, ('nothing.urdf', 0.3, 0, 0.2), 'nothing.urdf: No such file'),
+    (solve, (Path(__file__), 0.3, 0, 0.2), f'{__file__}: malformed XML at line 1'),
+    (solve, (SEED_ARM, 0.3, 0), 'required: z'),
+    (solve, (SEED_ARM, 0.3, 'a', 0), "argument y: invalid float value: 'a'"),
+    (solve, (SEED_ARM, 0.3, 0, 0.2, '--direction', 0, 1), '--direction: expected 3 arguments'),
+    (solve, (SEED_ARM, 0.3, 0, 0.2, '--tool-axis', 'w'), "'w'"),
+    (solve, (SEED_ARM, 0.3, 0, 0.2, '--tool-axis', '0,0,0'), 'tool_axis must be a unit vector'),
+    (solve, (SEED_ARM, 0.3, 0, 0.2, '--lock', 'nobody'), 'nobody'),
+    (reach, ('nothing.urdf',), 'nothing.urdf: No such file'),
+    (reach, (SEED_ARM, '--resolution', 0), '--resolution must be greater than 0, got 0'),
+    (reach, (SEED_ARM, '--resolution', 'nan'), '--resolution must be greater than 0, got nan'),
+    (reach, (SEED_ARM, '--resolution', 1e-9), 'are allowed'),
+    (reach, (SEED_ARM, '--volume', '--resolution', 0.002), 'at most 2.0e+06'),
+    (reach, (SEED_ARM, '--volume', '--resolution', 1e-320), 'at most 2.0e+06'),
+    (reach, (SEED_ARM, '--volume', '--directions', 1001), 'at most 1000, got 1001'),
+    (reach, (SEED_ARM, '--within', 0), '--within must be greater than 0 and at most 180, got 0'),
+    (reach, (SEED_ARM, '--within', 'nan'), '--within must be'),
+    (reach, (SEED_ARM, '--directions', 0), '--directions must be greater than 0'),
+    (reach, (SEED_ARM, '--height', 'inf'), '--height must be finite'),
+    (reach, (SEED_ARM, '--tip-link', 'hand'), 'tip_link "hand"'),
+    (reach, (SEED_ARM, '--output', '/nowhere/at/all'), '"/nowhere/at"'),
+]
 
 
-@pytest.mark.parametrize(
-    ('arguments', 'words'),
-    [
-        ((SEED_ARM, 0.3, 0), 'required: z'),
-        ((SEED_ARM, 0.3, 'a', 0), "argument y: invalid float value: 'a'"),
-        ((SEED_ARM, 0.3, 0, 0.2, '--direction', 0, 1), '--direction: expected 3 arguments'),
-        ((SEED_ARM, 0.3, 0, 0.2, '--tool-axis', 'w'), "-z or three numbers such as 0,0.6,0.8, got 'w'"),
-        ((SEED_ARM, 0.3, 0, 0.2, '--tool-axis', '0,0,0'), 'tool_axis must be a unit vector'),
-    ],
-)
-def test_what_argparse_rejects_is_named(arguments: tuple[object, ...], words: str, capsys: Capture) -> None:
-    with pytest.raises(SystemExit) as ended:
-        run_solve(*arguments)
-    assert ended.value.code == 2
-    assert words in capsys.readouterr().err
+@pytest.mark.parametrize(('program', 'arguments', 'named'), WRONG)
+def test_wrong_arguments(program, arguments, named, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = ran(program, *arguments)
+    check_rejected(ended, named)
+    assert ended.out == ''
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- ik_inspect ----------------------------------------------------------------------------------------
@@ -277,29 +278,13 @@ def piped(command: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_output_goes_into_a_pipe_and_the_exit_code_to_the_shell() -> None:
+def test_exit_codes_reach_the_shell_even_if_the_reader_of_a_pipe_leaves_early() -> None:
     done = piped(f'RUN ik_solve seed_arm.urdf.xacro 0.4 0 0.2 --json | {sys.executable} -m json.tool')
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)['status'] == 'solved'
-    done = piped('RUN ik_solve seed_arm.urdf.xacro 4 0 0.2')
-    assert done.returncode == 1
-    assert done.stderr == ''
-    done = piped('RUN ik_solve missing.urdf 4 0 0.2')
-    assert (done.returncode, done.stdout) == (2, '')
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('reader', ['head -n 1', 'true'])
-def test_a_reader_that_leaves_early_is_no_error(reader: str) -> None:
-    done = piped(f'RUN ik_inspect seed_arm.urdf.xacro | {reader}')
-    assert (done.returncode, done.stderr) == (0, '')
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize('goal', ['9 0 0 --json', '9 0 0', 'nan 0 0 2>&1'])
-def test_a_reader_that_leaves_early_changes_no_exit_code(goal: str) -> None:
-    done = piped(f'RUN ik_solve seed_arm.urdf.xacro {goal} | true; echo ${{PIPESTATUS[0]}}')
-    assert (done.stdout, done.stderr) == ('2\n' if 'nan' in goal else '1\n', '')
+    for goal, code in (('9 0 0 --json', 1), ('nan 0 0 2>&1', 2)):
+        done = piped(f'RUN ik_solve seed_arm.urdf.xacro {goal} | true; echo ${{PIPESTATUS[0]}}')
+        assert (done.stdout, done.stderr) == (f'{code}\n', '')
 
 
 @pytest.mark.parametrize('script', [solve, inspect, reach, demo])
@@ -331,4 +316,3 @@ def test_locked_joints_stay_and_the_others_are_all_found(capsys: Capture) -> Non
     assert 'no solution while these joints are locked' in text
     assert re.search(r'^joint +seed$', text, re.MULTILINE)
     assert f'joints locked    {locked}' in text
-    assert run_solve(SEED_ARM, *position, '--lock', 'nobody') == 2
