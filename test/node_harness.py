@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the node tests share: a small arm, and a client that talks to a real node over real DDS."""
+"""What the node tests share: a small arm, and a client of a node that is stepped, or of one in a process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from domains import new_domain
 from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped
 from rcl_interfaces.srv import GetParameters, SetParameters, SetParametersAtomically
 from rclpy.node import Node
@@ -22,6 +21,7 @@ from small_arm import ARM_JOINTS, PARAMETERS
 from spinning import Spinning
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
+from stepped import World, world
 from visualization_msgs.msg import MarkerArray
 from waiting import wait_for
 
@@ -36,8 +36,10 @@ TIMEOUT = 60.0  # seconds; a cold compile takes a minute, all else a fraction of
 class Client:
     """Sends to the node and keeps what it says."""
 
-    def __init__(self, context: rclpy.Context, namespace: str = '', tool: str = '') -> None:
-        """tool: whose topics and services it uses, where there are several."""
+    def __init__(
+        self, context: rclpy.Context, namespace: str = '', tool: str = '', world: World | None = None
+    ) -> None:
+        """tool: whose topics and services it uses, where there are several. world: if it is stepped."""
         self.prefix = f'{tool}/' if tool else ''
         self.node = Node('client', context=context, namespace=namespace)
         self.served: IkNode  # set by running()
@@ -66,15 +68,25 @@ class Client:
         self.description = self.node.create_publisher(
             String, 'robot_description', QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         )
-        self._spinning = Spinning(self.node)
+        self.world = world
+        self._spinning = Spinning(self.node) if world is None else None
 
     def close(self) -> None:
-        self._spinning.end()
+        if self._spinning is not None:
+            self._spinning.end()
         self.node.destroy_node()
 
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
         """Return what condition returns once that is true; fail if it never is."""
-        return wait_for(condition, what, TIMEOUT, context=lambda: [s.message for s in self.statuses])
+        said = lambda: [s.message for s in self.statuses]  # noqa: E731
+        if self.world is not None:
+            return self.world.wait(condition, what, said)
+        return wait_for(condition, what, TIMEOUT, context=said)
+
+    def run(self, seconds: float) -> None:
+        """Let time pass for a node that is stepped."""
+        assert self.world is not None
+        self.world.run(seconds)
 
     def wait_connected(self) -> None:
         """Wait until the node hears all that this client sends."""
@@ -227,29 +239,28 @@ def running(
     cli_args: list[str] | None = None,
     **parameters: Any,
 ) -> Iterator[Client]:
-    """A node with an arm (None: it waits for a description) and a client of it, in a domain of their own.
+    """A node with an arm (None: it waits for a description) and a client of it, in a world of their own.
 
     ready: wait until it publishes joint_states. cli_args: such as remappings. tools: the client
     is of the first.
     """
-    context = rclpy.Context()
-    context.init(domain_id=new_domain())
     given = {'goal_timeout': TIMEOUT, **PARAMETERS, **parameters}  # a busy machine is no failure
     if urdf is not None:
         given['robot_description'] = urdf
     overrides = [Parameter(name, value=value) for name, value in given.items()]
-    node = IkNode(context=context, namespace=namespace, parameter_overrides=overrides, cli_args=cli_args)
-    spinning = Spinning(node)
-    client = Client(context, namespace, given.get('tools', [''])[0])
-    client.served = node
-    try:
-        if urdf is None or not ready:
-            client.wait_connected()
-        else:
-            client.wait_ready()
-        yield client
-    finally:
-        client.close()
-        spinning.end()
-        node.close()
-        context.try_shutdown()
+    with world() as here:
+        node = IkNode(
+            context=here.context, namespace=namespace, parameter_overrides=overrides, cli_args=cli_args
+        )
+        here.drive(node)
+        client = Client(here.context, namespace, given.get('tools', [''])[0], here)
+        client.served = node
+        try:
+            if urdf is None or not ready:
+                client.wait_connected()
+            else:
+                client.wait_ready()
+            yield client
+        finally:
+            client.close()
+            node.close()

@@ -14,6 +14,7 @@ from rclpy.subscription import Subscription
 
 from ik_node.recording.definitions import RecordingError, message_class
 from ik_node.recording.file import RecordingFile
+from ik_node.steady import steady
 
 # What is recorded: joints commanded and measured, goals, status. Of String only the description.
 KINDS = (
@@ -43,7 +44,7 @@ class Recorder:
         self._node = node
         self._file = RecordingFile(path)
         self._subscriptions: dict[str, tuple[Any, Subscription]] = {}  # by topic, with its choice
-        self._start = time.monotonic()
+        self._start = steady()
         self.failure = ''
         self.refresh()
 
@@ -60,7 +61,7 @@ class Recorder:
     @property
     def seconds(self) -> float:
         """The time [s] since the start."""
-        return time.monotonic() - self._start
+        return steady() - self._start
 
     def refresh(self) -> None:
         """Subscribe to new topics, and write what has arrived; call it about once per second."""

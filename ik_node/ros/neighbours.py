@@ -14,7 +14,6 @@ import os
 import re
 import secrets
 import socket
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
@@ -29,6 +28,7 @@ from ik_node.control.locks import OrderedLock, Rank
 from ik_node.errors import escaped
 from ik_node.ros.qos import LATCHED
 from ik_node.ros.sessions import SESSION
+from ik_node.steady import steady
 
 TOPIC = '/ik_node/_programs'  # hidden from `ros2 topic list`
 SETTLING = PERIOD = 1.0  # [s] from one card to the next, and from the start until the others are found
@@ -156,7 +156,7 @@ def _first(one: Sequence[str], other: Sequence[str]) -> str:
 @dataclass
 class _Heard:
     card: Card
-    at: float = field(default_factory=time.monotonic)
+    at: float = field(default_factory=steady)
 
 
 class Neighbours:
@@ -212,7 +212,7 @@ class Neighbours:
     @property
     def others(self) -> list[Card]:
         """The cards of the other programs that run."""
-        now = time.monotonic()
+        now = steady()
         return [one.card for one in list(self._heard.values()) if now - one.at < GONE]
 
     def rivals(self) -> list[tuple[Card, str]]:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +10,8 @@ from rcl_interfaces.srv import GetParameters, SetParametersAtomically
 from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.task import Future
+
+from ik_node.steady import steady
 
 PATIENCE = 10.0  # [s] for a response; a node may build an arm first
 
@@ -50,7 +51,7 @@ class RemoteParameters:
             self.reset()
             return
         if self._given is not None:
-            if time.monotonic() < self._given_until:
+            if steady() < self._given_until:
                 return  # the values from before would come back
             self._setter.remove_pending_request(self._given)
             self._given = None
@@ -75,7 +76,7 @@ class RemoteParameters:
         self.values |= {name: value for name, value in values.items() if name in self._parameters}
         messages = [Parameter(name, value=value).to_parameter_msg() for name, value in values.items()]
         self._given = self._setter.call_async(SetParametersAtomically.Request(parameters=messages))
-        self._given_until = time.monotonic() + PATIENCE
+        self._given_until = steady() + PATIENCE
         self._given.add_done_callback(self._answered)
         return True
 

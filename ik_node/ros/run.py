@@ -9,7 +9,6 @@ import signal
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from rclpy.signals import SignalHandlerOptions
 from ik_node.errors import IkError, InputError
 from ik_node.ros.signal_flag import ENDING, SignalFlag
 from ik_node.ros.spin import CLOSING, spin_until_shutdown
+from ik_node.steady import steady
 
 SWITCH_INTERVAL = 0.0005  # [s]: how long one thread may hold the interpreter while another waits
 NOTICE = 0.1  # [s] within which a signal is processed
@@ -35,6 +35,9 @@ class ArgumentError(InputError):
 
 class ClosableNode(Node):
     """A node with resources to close."""
+
+    def start_threads(self) -> None:
+        """Start the threads of the node."""
 
     def come_to_rest(self) -> None:
         """Prepare the shutdown, for example bring an arm to rest; callbacks continue to run."""
@@ -62,6 +65,7 @@ def run(name: str, make: Callable[[], ClosableNode]) -> int:
         begin()
         if not asked.is_set():
             node = make()
+            node.start_threads()
             sys.setswitchinterval(SWITCH_INTERVAL)
             _spin(node, asked)
     except ArgumentError as error:
@@ -122,10 +126,10 @@ def _spin(node: ClosableNode, asked: SignalFlag) -> None:
 
 def _deliver(node: Node) -> None:
     """Wait for the last messages: those of a process that exits immediately may be lost."""
-    end = time.monotonic() + DELIVERY
+    end = steady() + DELIVERY
     for publisher in node.publishers:
         with contextlib.suppress(RuntimeError, NotImplementedError):
-            publisher.wait_for_all_acked(Duration(seconds=max(0.0, end - time.monotonic())))
+            publisher.wait_for_all_acked(Duration(seconds=max(0.0, end - steady())))
 
 
 def _find_log_folder() -> None:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
@@ -13,6 +12,7 @@ from rclpy.task import Future as Answer
 from std_srvs.srv import Trigger
 
 from ik_node.ros.spin import SideNode
+from ik_node.steady import steady
 from ik_node.viewer.goal_track import PATIENCE
 from ik_node.viewer.panel.buttons import ALL_TOOLS, BUTTONS, HOME, STOP, ArmPress
 from ik_node.viewer.panel.inputs import Inputs
@@ -45,7 +45,7 @@ class ArmButtons:
         self._urgent = SideNode(node, 'stop')  # its client waits for no other work of the page
         self._stop = self._urgent.node.create_client(Trigger, node.resolve_service_name('ik_node/stop'))
         self._urgent.start()
-        self._home: tuple[ArmPress, float] | None = None  # and until when it waits (time.monotonic)
+        self._home: tuple[ArmPress, float] | None = None  # and until when it waits (steady)
 
     def press(self, press: ArmPress) -> None:
         """End the goals of the tools and call the service."""
@@ -55,7 +55,7 @@ class ArmButtons:
         if press.button != STOP and self._refused():
             return
         if press.button == HOME:
-            self._home = press, time.monotonic() + PATIENCE
+            self._home = press, steady() + PATIENCE
         else:
             self._services[press.tool].call(press.button)
 
@@ -97,7 +97,7 @@ class ArmButtons:
         if not any(tool.track.may_move for tool in self._concerned(press)):
             self._home = None
             self._services[press.tool].call(HOME)
-        elif time.monotonic() > until:
+        elif steady() > until:
             self._home = None
             self._log.warning('Home: ik_goals has not ended its track, so ~/home was not called')
 

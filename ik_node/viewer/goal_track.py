@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from rclpy.node import Node
 
 from ik_node.ros.remote_parameters import RemoteParameters
+from ik_node.steady import steady
 from ik_node.tracks.settings import NO_TRACK
 
 PATIENCE = 1.0  # [s] for the goal publisher to end its track
@@ -22,7 +22,7 @@ class GoalTrack:
         """publisher: the name of the goal publisher."""
         self._node = node
         self._waiting: Callable[[], None] | None = None  # to be sent once the track has ended
-        self._waits_until = 0.0  # (time.monotonic)
+        self._waits_until = 0.0  # (steady)
         self._parameters = RemoteParameters(node, publisher, [TRACK], self._answered)
         self.refresh = self._parameters.refresh
 
@@ -62,7 +62,7 @@ class GoalTrack:
         """
         self.end()
         if self._parameters.busy:
-            self._waiting, self._waits_until = send, time.monotonic() + PATIENCE
+            self._waiting, self._waits_until = send, steady() + PATIENCE
         else:
             send()
 
@@ -70,5 +70,5 @@ class GoalTrack:
         send, self._waiting = self._waiting, None
         if rejection:
             self._node.get_logger().warning(rejection)
-        elif send is not None and time.monotonic() < self._waits_until:
+        elif send is not None and steady() < self._waits_until:
             send()

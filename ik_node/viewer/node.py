@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +23,7 @@ from ik_node.ros.neighbours import Neighbours, digest
 from ik_node.ros.polled import Polled
 from ik_node.ros.qos import LATCHED, STREAM
 from ik_node.ros.run import ClosableNode, run
+from ik_node.steady import steady
 from ik_node.viewer.button_services import ArmButtons
 from ik_node.viewer.links.lengths import VariableLinks
 from ik_node.viewer.methods.methods import Methods
@@ -312,7 +312,7 @@ class ViewerNode(ClosableNode):
         if values and not self._values and not shown:
             self._panel.card.show_message('Ready', HINT)
         if any(abs(value - self._values.get(name, value)) > STILL for name, value in values.items()):
-            self._moved_time = time.monotonic()
+            self._moved_time = steady()
         if not values.items() <= self._values.items():
             self._values = {**self._values, **values}
             self._place()

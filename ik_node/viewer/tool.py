@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from ik_node.model.arm import Arm
 from ik_node.ros.conversions import matrix_pose, report_values
 from ik_node.ros.foreign_goals import ForeignGoals, goal_in_base
 from ik_node.ros.qos import LATCHED, NEWEST
+from ik_node.steady import steady
 from ik_node.viewer.goal_track import GoalTrack
 from ik_node.viewer.panel.card import Report
 from ik_node.viewer.panel.html import capital
@@ -50,7 +50,7 @@ class ViewedTool:
         self._targets: dict[str, float] = {}  # of the sliders; empty unless a user has just moved them
         self.goal_shown = False  # the gizmo shows a goal; otherwise it follows the tool
         self._gizmo_at: Mapping[str, float] | None = None  # the joint positions of the tool that it follows
-        self.goal_time = 0.0  # of the newest goal (time.monotonic)
+        self.goal_time = 0.0  # of the newest goal (steady)
         self._slider_time = 0.0
         self._foreign = ForeignGoals()
         self._new: dict[str, Any] = {}  # per topic the newest message not displayed yet
@@ -156,7 +156,7 @@ class ViewedTool:
             self._targets[name] = value
         self._end_drags()
         self.goal_shown = False
-        self._slider_time = time.monotonic()
+        self._slider_time = steady()
         self._publish_joints(self._targets)
 
     def go_to(self, q: Array, T_base_goal: Array, with_direction: bool) -> None:
@@ -226,14 +226,14 @@ class ViewedTool:
     def followed(self, moved_time: float) -> bool:
         """Whether the tool is moving to a goal pose, or the goal itself is moving.
 
-        moved_time: when a joint last moved (time.monotonic).
+        moved_time: when a joint last moved (steady).
         """
-        quiet = time.monotonic() - max(self.goal_time, moved_time)
+        quiet = steady() - max(self.goal_time, moved_time)
         return self.goal_shown and (self.track.moves or quiet < SETTLED)
 
     def holds_sliders(self, moved_time: float) -> bool:
         """Whether the sliders show targets that the arm has yet to reach; moved_time as for followed."""
-        if time.monotonic() - max(self._slider_time, moved_time) > SLIDER_HOLD:
+        if steady() - max(self._slider_time, moved_time) > SLIDER_HOLD:
             self._targets = {}
         return bool(self._targets)
 
@@ -245,14 +245,14 @@ class ViewedTool:
     def _take_goal(self, T_base_goal: Array, with_direction: bool) -> None:
         assert self.scene is not None
         self.goal_shown = True
-        self.goal_time = time.monotonic()
+        self.goal_time = steady()
         self._targets = {}
         self.scene.place_goal(T_base_goal, with_direction)
 
 
 def selected(tools: Sequence[ViewedTool], before: ViewedTool) -> ViewedTool:
     """Return the tool with the newest goal, or the one selected before while it still gets goals."""
-    if time.monotonic() - before.goal_time < SELECTED:
+    if steady() - before.goal_time < SELECTED:
         return before
     return max(tools, key=lambda tool: tool.goal_time)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""goal_path over DDS: straight lines are followed, or rejected with the place and the reason."""
+"""goal_path: straight lines are followed, or rejected with the place and the reason."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from builtin_interfaces.msg import Time
 from ik_node.errors import InputError
 from ik_node.ros.servos import incoming
 from ik_node.ros.servos.incoming import AFTER, IncomingCommands
+from ik_node.steady import steady
 
 NOW = 1_700_000_000.0  # [s]
 TIMEOUT = 0.4
@@ -28,7 +29,7 @@ class Rig:
             resolve_topic_name=lambda name: f'/{name}',
             get_publishers_info_by_topic=infos,
         )
-        monkeypatch.setattr(incoming.time, 'monotonic', lambda: self.now)
+        monkeypatch.setattr(steady, 'read', lambda: self.now)
         monkeypatch.setattr(incoming.time, 'time_ns', lambda: self.ns(0.0))
         self.commands = IncomingCommands(node, 'joint_commands', TIMEOUT)
 

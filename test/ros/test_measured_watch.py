@@ -7,14 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from ik_node.ros.node import measured_watch
 from ik_node.ros.node.measured_watch import CHECK, MeasuredWatch
+from ik_node.steady import steady
 
 
 @pytest.mark.parametrize('heard', [False, True])
 def test_a_publisher_that_goes_without_a_message_silences_nobody(monkeypatch, heard):
     now, publishers = [0.0], {'/joint_states': 1, '/measured_joint_states': 0}
-    monkeypatch.setattr(measured_watch.time, 'monotonic', lambda: now[0])
+    monkeypatch.setattr(steady, 'read', lambda: now[0])
     node = SimpleNamespace(
         resolve_topic_name=lambda name, **_: f'/{name}', publishers=[], count_publishers=publishers.get
     )

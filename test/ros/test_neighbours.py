@@ -4,7 +4,6 @@
 import json
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from functools import partial
 
 import pytest
 import rclpy
@@ -14,11 +13,11 @@ from node_harness import TIMEOUT
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
-from services import answer_of
 from small_arm import ARM_JOINTS, PARAMETERS, arm_urdf
 from spinning import Spinning
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
+from stepped import world
 from waiting import wait_for
 
 from ik_node.control.state.states import State
@@ -36,20 +35,18 @@ LATER = replace(FIRST, id='2', process=22, session='two', since=2.0)
 @pytest.fixture
 def meeting():
     """A program that hears the cards that a test gives it; its session."""
-    context = rclpy.Context()
-    context.init(domain_id=new_domain())
-    node = Node('one_of_them', context=context)
+    with world() as here:
+        node = Node('one_of_them', context=here.context)
 
-    def meet(*cards, session='', **about):
-        met = Neighbours(node, 'ik_goals', **about)
-        met.own = replace(met.own, session=session)
-        for card in cards:
-            hear(met, card)
-        return met
+        def meet(*cards, session='', **about):
+            met = Neighbours(node, 'ik_goals', **about)
+            met.own = replace(met.own, session=session)
+            for card in cards:
+                hear(met, card)
+            return met
 
-    yield meet
-    node.destroy_node()
-    context.try_shutdown()
+        yield meet
+        node.destroy_node()
 
 
 def hear(met, card):
@@ -141,37 +138,31 @@ def test_each_newcomer_is_named_once(meeting):
 
 
 @contextmanager
-def node_in(context, *remappings):
+def node_in(here, *remappings):
     given = [Parameter(name, value=value) for name, value in PARAMETERS.items()]
     description = Parameter('robot_description', value=arm_urdf())
-    node = IkNode(context=context, parameter_overrides=[*given, description], cli_args=[*remappings])
-    spinning = Spinning(node)
+    node = IkNode(context=here.context, parameter_overrides=[*given, description], cli_args=[*remappings])
+    here.drive(node)
     try:
         yield node, node._tools[0].own
     finally:
-        spinning.end()
         node.close()
 
 
 def test_the_second_node_waits_until_the_first_ends(monkeypatch):
     monkeypatch.setattr(neighbours, 'SETTLING', 1.0)
-    context = rclpy.Context()
-    context.init(domain_id=new_domain())
-    try:
-        with node_in(context) as (first, one):
-            wait_for(lambda: one.state is State.HOLDING, 'the first node', TIMEOUT)
-            with node_in(context) as (_, other):
-                wait_for(lambda: 'was started before' in other.condition()[1], 'the second one', TIMEOUT)
-                assert other.state is State.WAITING
-                assert one.state is State.HOLDING
-                one.submit(Asked({'yaw': 1.0}))
-                wait_for(lambda: one.snapshot().share > 0.2, 'a motion', TIMEOUT)
-                first.deactivate()
-                serves = first._neighbours.own.since
-                assert serves or one.state is State.INACTIVE, 'while it brakes, it serves the arm'
-                wait_for(lambda: other.state is State.HOLDING, 'its turn', TIMEOUT)
-    finally:
-        context.try_shutdown()
+    with world() as here, node_in(here) as (first, one):
+        here.wait(lambda: one.state is State.HOLDING, 'the first node')
+        with node_in(here) as (_, other):
+            here.wait(lambda: 'was started before' in other.condition()[1], 'the second one')
+            assert other.state is State.WAITING
+            assert one.state is State.HOLDING
+            one.submit(Asked({'yaw': 1.0}))
+            here.wait(lambda: one.snapshot().share > 0.2, 'a motion')
+            first.deactivate()
+            assert first._neighbours.own.since, 'while it brakes, it serves the arm'
+            here.wait(lambda: other.state is State.HOLDING, 'its turn')
+            assert one.state is State.INACTIVE
 
 
 def test_the_second_driver_switches_no_torque_on_until_the_first_ends(monkeypatch):
@@ -229,41 +220,34 @@ def test_a_node_of_another_package_that_commands_the_arm_is_named(meeting):
     assert met.announce(real=True) == [], 'its own publisher'
     stranger = Node('stranger', context=met._node.context)
     stranger.create_publisher(JointState, 'joint_commands', 1)
-    said = []
-    wait_for(lambda: said.extend(met.announce(real=True)) or said, 'the stranger', TIMEOUT)
-    assert ['/stranger' in one for one in said] == [True]
+    assert ['/stranger' in one for one in met.announce(real=True)] == [True]
     assert met.announce(real=True) == []
     stranger.destroy_node()
 
 
 def test_one_resume_ends_a_stop_and_a_hold_of_the_driver():
-    context = rclpy.Context()
-    context.init(domain_id=new_domain())
-    driver = Node('driver', context=context)
-    states = driver.create_publisher(JointState, 'joint_states', 10)
-    message = JointState(name=list(ARM_JOINTS), position=[0.0] * len(ARM_JOINTS))
-    driver.create_timer(0.02, lambda: states.publish(message))
-    met = Neighbours(driver, 'ik_servos', since=1.0, measures=['joint_states'], refuses='it is held')
-
-    def clear(_, response):
-        met.tell(refuses='')
-        response.success = True
-        return response
-
-    driver.create_service(Trigger, '~/clear', clear)
-    asking = driver.create_client(Trigger, '/ik_node/resume')
-    spinning = Spinning(driver)
     real = ('-r', 'joint_states:=joint_commands', '-r', 'measured_joint_states:=joint_states')
-    try:
-        with node_in(context, '--ros-args', *real) as (node, arm):
-            wait_for(lambda: arm.state is State.HOLDING, 'measurements', TIMEOUT)
-            wait_for(lambda: arm.condition()[1] == 'it is held', 'the refusal', TIMEOUT)
+    with world() as here:
+        driver = Node('driver', context=here.context)
+        states = driver.create_publisher(JointState, 'joint_states', 10)
+        message = JointState(name=list(ARM_JOINTS), position=[0.0] * len(ARM_JOINTS))
+        driver.create_timer(0.02, lambda: states.publish(message))
+        met = Neighbours(driver, 'ik_servos', since=1.0, measures=['joint_states'], refuses='it is held')
+
+        def clear(_, response):
+            met.tell(refuses='')
+            response.success = True
+            return response
+
+        driver.create_service(Trigger, '~/clear', clear)
+        asking = driver.create_client(Trigger, '/ik_node/resume')
+        with node_in(here, '--ros-args', *real) as (node, arm):
+            here.wait(lambda: arm.state is State.HOLDING, 'measurements')
+            here.wait(lambda: arm.condition()[1] == 'it is held', 'the refusal')
             assert not node._tools[0].home()[0]
             arm.stop()
-            answer = answer_of(asking, Trigger.Request(), partial(wait_for, timeout=TIMEOUT), 'resume')
-            assert answer.success, answer.message
-            wait_for(lambda: arm.ready, 'the arm', TIMEOUT)
-    finally:
-        spinning.end()
+            answer = asking.call_async(Trigger.Request())
+            here.wait(answer.done, 'the answer')
+            assert answer.result().success, answer.result().message
+            here.wait(lambda: arm.ready, 'the arm')
         driver.destroy_node()
-        context.try_shutdown()

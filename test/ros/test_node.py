@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ik_node over real DDS: goals in, joints out, and what it says about them."""
+"""ik_node: goals in, joints out, and what it says about them."""
 
 import itertools
 import math

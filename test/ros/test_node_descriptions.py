@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ik_node over real DDS: descriptions that come late, broken, again and anew."""
+"""ik_node: descriptions that come late, broken, again and anew."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits by parameters of a real node: joint limits, the tool's limits, the workspace, self-collision."""
+"""Limits by parameters of a node: joint limits, the tool's limits, the workspace, self-collision."""
 
 from __future__ import annotations
 

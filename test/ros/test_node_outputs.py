@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs to controllers, over real DDS with a simulated arm on the other side."""
+"""Outputs to controllers, with a simulated arm on the other side."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from node_harness import Client, running
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from small_arm import ALL_JOINTS, ARM_JOINTS, arm_urdf
-from spinning import Spinning
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
@@ -38,10 +37,8 @@ class Arm:
             for name, value in {'robot_description': arm_urdf(), **parameters}.items()
         ]
         self.node = PlantNode(context=client.node.context, parameter_overrides=overrides)
-        self._spinning = Spinning(self.node)
 
     def end(self) -> None:
-        self._spinning.end()
         self.node.destroy_node()
 
 

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real arm on the other end: the node commands nothing before it knows where the joints are.
 
-The driver here is a node of its own over real DDS: it takes joint_commands and publishes joint_states.
+The driver here takes joint_commands and publishes joint_states.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -132,7 +131,7 @@ def test_a_sagging_arm_is_held_where_it_was_sent():
         client.wait(lambda: driver.command('elbow') == pytest.approx(0.5), 'the joint')
         driver.sag = 0.06
         assert client.call('ik_node/stop').success
-        assert client.call('ik_node/resume').success
+        client.wait(lambda: client.call('ik_node/resume').success, 'rest')
         count = len(driver.commands)
         client.wait(lambda: len(driver.commands) > count + 100, 'a second')
         assert driver.command('elbow') == pytest.approx(0.5)
@@ -162,9 +161,9 @@ def test_a_stuck_joint_faults_the_arm_until_resume():
         client.wait(lambda: client.said()['state'] == 'faulted', 'the fault')
         assert 'joint "elbow"' in last(client)
         assert 'away from its command' in last(client)
-        time.sleep(0.5)
+        client.run(0.5)
         count = len(driver.commands)
-        time.sleep(0.3)
+        client.run(0.3)
         assert len(driver.commands) == count  # silence
         assert not client.call('ik_node/home').success
         driver.stuck = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ik_node reports while it runs, as diagnostics and as numbers, over real DDS."""
+"""What ik_node reports while it runs, as diagnostics and as numbers."""
 
 import math
 

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -15,7 +13,6 @@ from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node import Arm, Goal, IkSolver
 from ik_node.ros.conversions import matrix_pose, pose_matrix
-from ik_node.ros.goals.projection import Projection
 from ik_node.ros.qos import STREAM
 from ik_node.tracks.curves import tip_pose
 
@@ -113,23 +110,3 @@ def test_joints_get_the_pose_of_the_tip_there(client):
     queries.publish(client.joints(nonsense=1.0))
     client.wait_said('~/fk_joint_states rejected')
     np.testing.assert_array_equal(client.position(), before)
-
-
-def test_a_question_that_takes_long_delays_no_goal(monkeypatch):
-    """The answer waits until the goal has been answered."""
-    asked, go_on = threading.Event(), threading.Event()
-
-    def waits(*_):
-        asked.set()
-        go_on.wait()
-
-    monkeypatch.setattr(Projection, 'answer', waits)
-    with running(arm_urdf()) as client:
-        try:
-            message = PoseStamped(pose=matrix_pose(np.eye(4)))
-            message.header.frame_id = 'base_link'
-            Asker(client).queries.publish(message)
-            client.wait(asked.is_set, 'the query')
-            client.answer('goal_joints', client.joints(yaw=0.5))
-        finally:
-            go_on.set()

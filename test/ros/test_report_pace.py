@@ -11,6 +11,7 @@ from ik_node.control.state.report import Level, Report
 from ik_node.control.state.states import State
 from ik_node.ros.tools import report_pace
 from ik_node.ros.tools.report_pace import ReportPace
+from ik_node.steady import steady
 
 
 def report(number: int, status: str = 'solved', phase: str = 'moving', level: Level = Level.OK) -> Report:
@@ -58,7 +59,7 @@ def test_any_other_report_is_published_at_once_after_what_was_held_back(other):
 
 def test_the_last_report_on_a_stream_is_published_when_it_is_due(monkeypatch):
     now = 100.0
-    monkeypatch.setattr(report_pace.time, 'monotonic', lambda: now)
+    monkeypatch.setattr(steady, 'read', lambda: now)
     heard = Heard(*map(report, (1, 2, 3)))
     heard.pace.publish_due()
     assert heard == [(1, 'moving')]

@@ -1,26 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One node with several tools: two arms side by side, and two arms on one torso. Real nodes over real DDS."""
+"""One node with several tools: two arms side by side, and two arms on one torso."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
-import rclpy
-from domains import new_domain
 from geometry_msgs.msg import PoseArray, TwistStamped
-from node_harness import TIMEOUT, Client
-from processes import Running, with_parameters
+from node_harness import Client
 from rclpy.parameter import Parameter
-from spinning import Spinning
 from std_msgs.msg import Int8, String
+from stepped import World, world
 from trajectory_msgs.msg import JointTrajectory
 
 from ik_node.control.state.requests import HomeRequest, Request
@@ -29,6 +22,7 @@ from ik_node.model.tree import Tool, Tree
 from ik_node.model.urdf.description import load_description
 from ik_node.ros.goals.goal_requests import JointsRequest
 from ik_node.ros.node.node import IkNode
+from ik_node.ros.programs import goto
 from ik_node.ros.qos import LATCHED
 from ik_node.share import share_path
 
@@ -43,9 +37,9 @@ def text_of(name: str) -> str:
 class Robot:
     """A node with two tools, and a client of each."""
 
-    def __init__(self, context: rclpy.Context, node: IkNode, text: str) -> None:
-        self.node, self.context = node, context
-        self.clients = {tool: Client(context, tool=tool) for tool in TOOLS}
+    def __init__(self, world: World, node: IkNode, text: str) -> None:
+        self.node, self.world = node, world
+        self.clients = {tool: Client(world.context, tool=tool, world=world) for tool in TOOLS}
         self.left, self.right = self.clients.values()
         self.tree = Tree.from_urdf(text, TOOLS)
 
@@ -71,24 +65,20 @@ class Robot:
 @contextmanager
 def robot(name: str, **parameters: Any) -> Iterator[Robot]:
     text = text_of(name)
-    context = rclpy.Context()
-    context.init(domain_id=new_domain())
     given = {'robot_description': text, 'tools': list(TOOLS), 'speed_scaling': 1.0, **TIPS, **parameters}
-    node = IkNode(context=context, parameter_overrides=[Parameter(k, value=v) for k, v in given.items()])
-    spinning = Spinning(node)
-    served = Robot(context, node, text)
-    try:
-        for client in served.clients.values():
-            client.wait_connected()
-        if given['robot_description'] and 'joint_states' in parameters.get('output', 'joint_states'):
-            served.left.wait(lambda: served.left.samples, 'joint_states')
-        yield served
-    finally:
-        for client in served.clients.values():
-            client.close()
-        spinning.end()
-        node.close()
-        context.try_shutdown()
+    with world() as here:
+        overrides = [Parameter(k, value=v) for k, v in given.items()]
+        node = IkNode(context=here.context, parameter_overrides=overrides)
+        here.drive(node)
+        served = Robot(here, node, text)
+        try:
+            if given['robot_description'] and 'joint_states' in parameters.get('output', 'joint_states'):
+                served.left.wait(lambda: served.left.samples, 'joint_states')
+            yield served
+        finally:
+            for client in served.clients.values():
+                client.close()
+            node.close()
 
 
 def test_each_arm_has_goals_a_stop_and_reports_of_its_own():
@@ -122,29 +112,24 @@ def test_each_arm_has_goals_a_stop_and_reports_of_its_own():
 @pytest.mark.parametrize('kind', ['goal_joints', 'home'])
 def test_what_waits_behind_another_arm_does_not_move_after_a_stop_and_a_resume(kind):
     """The goal thread has taken both requests together, and the first one takes its time."""
-    with robot('two_arms', goal_timeout=TIMEOUT) as two:
+    with robot('two_arms') as two:
         two.right.answer('goal_joints', two.right.joints(right_joint1=-0.5))
         two.right.wait_said('arrived')
         left, right = two.node._tools
-        submit, taken, go_on = left.own.submit, threading.Event(), threading.Event()
+        submit = left.own.submit
 
         def busy(*requests: Request) -> None:
             if requests:
-                taken.set()
-                assert go_on.wait(TIMEOUT)
+                assert two.right.call('ik_node/stop').success
+                assert two.right.call('ik_node/resume').success
             submit(*requests)
 
         left.own.submit = busy
         late = HomeRequest('right', 'late')
         if kind == 'goal_joints':
             late = JointsRequest('late', two.right.joints(right_joint1=0.5), right.goals)
-        with two.node._inbox._changed:
-            two.node._inbox.put(HomeRequest('left'))
-            two.node._inbox.put(late)
-        assert taken.wait(TIMEOUT)
-        assert two.right.call('ik_node/stop').success
-        assert two.right.call('ik_node/resume').success
-        go_on.set()
+        two.node._inbox.put(HomeRequest('left'))
+        two.node._inbox.put(late)
         two.right.wait_said('late rejected: it was received before the arm was resumed')
         two.still()
         assert two.values(two.right.samples[-1])[two.tree.joint_names.index('right_joint1')] == -0.5
@@ -237,8 +222,6 @@ def test_every_arm_has_a_controller_of_its_own():
             client.node.create_subscription(
                 JointTrajectory, f'{tool}/joint_trajectory', sent[tool].append, 10
             )
-        for tool in TOOLS:
-            two.left.wait(lambda t=tool: two.node.count_subscribers(f'{t}/joint_trajectory'), tool)
         two.right.answer('goal_joints', two.right.joints(right_joint1=0.4))
         two.right.wait(lambda: sent['right'], 'a trajectory')
         assert all(name.startswith('right_') for name in sent['right'][0].joint_names)
@@ -247,7 +230,7 @@ def test_every_arm_has_a_controller_of_its_own():
 
 
 def test_the_point_of_one_tool_changes_while_the_node_runs():
-    with robot('two_arms', goal_timeout=60.0) as two:  # a goal waits for the new solver
+    with robot('two_arms') as two:
         assert two.left.set_together(**{'left.tool_point': [0.0, 0.0, 0.05]}).successful
         before = two.places()
         assert two.left.answer('goal_point', two.left.point(before['left'])).message.startswith('solved')
@@ -277,31 +260,24 @@ def test_wrong_tools_are_rejected_at_start(parameters, says):
 
 def test_ik_goto_sends_the_goal_of_one_tool():
     with robot('two_arms') as two:
-        environment = {**os.environ, 'ROS_DOMAIN_ID': str(two.context.get_domain_id())}
-        command = [sys.executable, '-m', 'ik_node.start', 'ik_goto', '0.3', '0.4', '0.2', '--tool', 'left']
-        found = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT)
-        assert found.returncode == 0, found.stderr
+        assert goto.main(['0.3', '0.4', '0.2', '--tool', 'left']) == 0
         assert np.linalg.norm(two.places()['left'] - [0.3, 0.4, 0.2]) < 2e-4
         assert not two.right.about('goal_point')
 
 
 @contextmanager
 def simulated(name: str) -> Iterator[Robot]:
-    """The robot in a physics engine, commanded by trajectories through a controller for each arm.
-
-    In a process of its own: a thread of this one would wait for the node's, and its joints lag behind.
-    """
+    """The robot in a physics engine, commanded by trajectories through a controller for each arm."""
     pytest.importorskip('mujoco')
-    # A computer so slow that nothing is measured for a second may stop an arm, but not this test.
-    with robot(name, output='joint_trajectory', measured_timeout=10.0) as served:
-        file = share_path('urdf', f'{name}.urdf.xacro')
-        arguments = with_parameters(f'urdf_file:={file}', f'tools:=[{", ".join(TOOLS)}]', 'noise:=1e-4')
-        plant = Running('ik_plant', *arguments, domain=served.context.get_domain_id())
-        try:
-            served.left.wait(lambda: served.left.samples, 'measured joints')
-            yield served
-        finally:
-            plant.end()
+    from ik_node.sim.node import PlantNode
+
+    with robot(name, output='joint_trajectory') as served:
+        given = {'robot_description': text_of(name), 'tools': list(TOOLS), 'noise': 1e-4}
+        overrides = [Parameter(k, value=v) for k, v in given.items()]
+        plant = PlantNode(context=served.world.context, parameter_overrides=overrides)
+        served.left.wait(lambda: served.left.samples, 'measured joints')
+        yield served
+        plant.destroy_node()
 
 
 @pytest.mark.parametrize('name', ['two_arms', 'torso_arms'])
@@ -311,27 +287,10 @@ def test_simulated_arms_get_to_their_goals_at_the_same_time(name):
             client.wait_said('joints')  # measured, and ready
         goals = {'left': [0.3, 0.35, 0.5], 'right': [0.35, -0.3, 0.6]}
 
-        def arrived() -> bool:
-            """Send both goals and wait for both ends; a busy machine may stop the arms on their way."""
-            marks = {}
-            for tool, client in both.clients.items():
-                marks[tool] = len(client.statuses)
-                if not client.answer('goal_point', client.point(goals[tool])).message.startswith('solved'):
-                    return False  # not resumed yet
-            ends = [
-                both.clients[tool].wait(lambda t=tool: end_since(t, marks[t]), 'an end') for tool in TOOLS
-            ]
-            if all('arrived' in end for end in ends):
-                return True
-            both.left.call('ik_node/resume')
-            return False
-
-        def end_since(tool: str, mark: int) -> str | None:
-            said = [status.message for status in both.clients[tool].statuses[mark:]]
-            ends = 'arrived at the goal', 'call ~/resume to continue'
-            return next((message for message in said if any(end in message for end in ends)), None)
-
-        both.left.wait(arrived, 'both arms at their goals')
+        for tool, client in both.clients.items():
+            assert client.answer('goal_point', client.point(goals[tool])).message.startswith('solved')
+        for client in both.clients.values():
+            client.wait_said('arrived at the goal')
         both.left.wait(
             lambda: all(np.linalg.norm(both.places()[tool] - goals[tool]) < 2e-3 for tool in TOOLS),
             'the tools at their goals, as measured',

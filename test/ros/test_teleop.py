@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A hand over real DDS: twists, joint velocities and poses move the arm, and their silence ends that."""
-
-import time
+"""A hand: twists, joint velocities and poses move the arm, and their silence ends that."""
 
 import numpy as np
 import pytest
@@ -44,7 +42,7 @@ class Hand:
     def repeat(self, publisher, message, count: int) -> None:
         for _ in range(count):
             publisher.publish(message)
-            time.sleep(PERIOD)
+            self.client.run(PERIOD)
 
     def twist(
         self, count: int, frame: str = 'base_link', linear=(0.0, 0.0, 0.0), angular=(0.0, 0.0, 0.0)
@@ -91,7 +89,7 @@ def test_a_twist_moves_the_tool_and_its_silence_ends_that(hand, arm):
     assert point[1:] == pytest.approx(start[1:], abs=1e-2)  # the joints brake independently
     assert direction == pytest.approx(axis, abs=0.1)
     before = hand.client.position()
-    time.sleep(0.3)
+    hand.client.run(0.3)
     np.testing.assert_array_equal(hand.client.position(), before)
 
 

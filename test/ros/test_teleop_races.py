@@ -24,7 +24,7 @@ LONG = 60.0  # [s]
 def teleop():
     """The hand of a node, whose own thread has ended: each test takes its place."""
     with running(arm_urdf()) as client:
-        hand = client.served._tools[0]._teleop
+        hand = client.served._tools[0].teleop
         hand.close()
         hand._closing = False
         yield hand

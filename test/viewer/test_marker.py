@@ -240,6 +240,7 @@ def test_each_of_two_tools_has_a_marker_of_its_own():
     own = {f'{side}.tip_link': tip for side, tip in tips.items()}
     settings = {'robot_description': text, 'publish_description': True, 'tools': list(tips)}
     nodes: list[ClosableNode] = [IkNode(context=context, parameter_overrides=given(**settings, **own))]
+    nodes[0].start_threads()
     for side, tip in tips.items():
         start = marker_of(side, '')
         remappings = [part for pair in start['remappings'] for part in ('-r', ':='.join(pair))]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from time import perf_counter
 
 from ik_node.control.controller.goal_tracker import GoalTracker
 from ik_node.control.controller.report_queue import ReportQueue
@@ -23,6 +22,7 @@ from ik_node.control.state.report import Level, Report, condition
 from ik_node.control.state.snapshot import Snapshot
 from ik_node.control.state.states import READY, REJECTING, TRANSITIONS, Event, State
 from ik_node.control.targets.targets import Targets
+from ik_node.steady import steady
 
 ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # reported on entry
 HALTING = 'the joint controller is still coming to rest; try again in a second'
@@ -53,12 +53,12 @@ class ArmState:
         self._interruptions = 0  # as in Snapshot
         self._goals = 0  # that moved joints of the arm
         self._epoch = 0  # a solution for a request of another epoch is void
-        self._void_before = -math.inf  # so is a request that arrived before this time (time.perf_counter)
+        self._void_before = -math.inf  # so is a request that arrived before this time (steady)
         self._tracker = GoalTracker(self._reports)
         self._fault_reason = ''
         self._barred = ''  # why the arm must not become ready, besides what it waits for
         self._refused = ''  # why its driver takes no commands
-        self._resumed = -math.inf  # when the arm was last resumed (time.perf_counter)
+        self._resumed = -math.inf  # when the arm was last resumed (steady)
         self._ended = False  # no more setpoints are sent
         self._robot.join(self._reports.deliver)
         self._ticked, self._guided_until = -math.inf, 0.0  # times: of the last tick, and of hand guiding
@@ -88,7 +88,7 @@ class ArmState:
     @property
     def resuming(self) -> bool:
         """Whether the arm was resumed a moment ago and is about to accept goals, once it is measured."""
-        return self._state is State.WAITING and perf_counter() < self._resumed + RESUMING
+        return self._state is State.WAITING and steady() < self._resumed + RESUMING
 
     @property
     def resting(self) -> bool:
@@ -177,7 +177,7 @@ class ArmState:
 
     def _void_earlier(self) -> None:
         """Reject all requests that have arrived until now, whenever their turn comes."""
-        self._void_before = perf_counter()
+        self._void_before = steady()
 
     def _release(self) -> None:
         if self._state is State.HAND_GUIDED and self._model is not None:

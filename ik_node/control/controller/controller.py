@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import perf_counter
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from ik_node.control.state.requests import Aim, Request
 from ik_node.control.state.states import COMMANDING, READY, Event, State
 from ik_node.control.targets.tree_targets import targets_of
 from ik_node.errors import InputError
+from ik_node.steady import steady
 
 VOID = 'it was received before the arm was resumed, activated or released: send it again'
 
@@ -37,7 +37,7 @@ class ArmController(TimedArm):
 
     report receives every Report and outputs receive every setpoint, in the thread that caused them. robot:
     shared with the other arms of the same robot. Times are seconds of one clock of the caller; it may jump.
-    Only the arrivals of requests are on the clock time.perf_counter.
+    Only the arrivals of requests are on the clock steady.
     """
 
     # Configuration
@@ -284,7 +284,7 @@ class ArmController(TimedArm):
             silent = self._feedback.silent(self._joints.commanded, self._settings.measured_timeout)
             if silent or (self._feedback.expected and (silent := self._feedback.doubt(self._joints.needed))):
                 raise InputError(f'cannot resume: {silent}')
-            self._resumed = perf_counter()
+            self._resumed = steady()
             self._stopped = False
             if self._state is State.FAULTED and self._feedback.expected:
                 self._forget_positions('the joints must be measured again')

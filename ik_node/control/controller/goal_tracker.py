@@ -23,7 +23,7 @@ SAME = 1e-6  # [rad or m]: a smaller change of a target is ignored
 class GoalTracker:
     """Counts requests and reports their results.
 
-    arrival: when a request was received whose first setpoint is pending (time.perf_counter), else None.
+    arrival: when a request was received whose first setpoint is pending (steady), else None.
     """
 
     def __init__(self, reports: ReportQueue) -> None:

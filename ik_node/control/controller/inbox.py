@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections import deque
 
 from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.state.requests import Request
+from ik_node.steady import steady
 
 KEPT = 16  # maximum number of queued requests per tool
 SLOW = 1.0  # [s] of work on the same requests, after which a condition is reported
@@ -24,12 +24,12 @@ class Inbox:
         self._description: str | None = None
         self._changed_settings = False
         self._closed = False
-        self._taken = math.inf  # when the requests at work were taken (time.monotonic)
+        self._taken = math.inf  # when the requests at work were taken (steady)
 
     @property
     def slow(self) -> str:
         """A sentence if the worker has been busy with the same requests for a while, else empty."""
-        passed = time.monotonic() - self._taken
+        passed = steady() - self._taken
         return f'a goal is still being solved after {passed:.1f} s: later goals wait' if passed > SLOW else ''
 
     def put(self, request: Request) -> int:
@@ -73,7 +73,7 @@ class Inbox:
             requests = {tool: list(waiting) for tool, waiting in self._requests.items()}
             self._requests.clear()
             if requests:
-                self._taken = time.monotonic()
+                self._taken = steady()
             return description, changed, requests
 
     def _has_something(self) -> bool:

@@ -15,7 +15,7 @@ class Setpoint:
 
     controller: joints of the controller, in its order. replanned: it starts another motion than the previous
     setpoint. trajectory: the rest of the motion, if an interpolating controller needs a new one.
-    arrival: if this is the first setpoint for a goal, when that was received (time.perf_counter), else None.
+    arrival: if this is the first setpoint for a goal, when that was received (steady), else None.
     """
 
     time: float

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Protocol
 
 from ik_node.control.paths.tool_path import ToolPath
 from ik_node.control.state.snapshot import Snapshot
 from ik_node.solver.goal import Goal
+from ik_node.steady import steady
 
 Aim = Goal | ToolPath | Mapping[str, float]  # a goal of the tool, a path of it, or joint positions by name
 Wanted = Aim | None  # None: nothing new
@@ -20,7 +20,7 @@ class Request(Protocol):
     """A request.
 
     tool: the name of the tool, empty if there is only one. source: its topic or service. moves: whether it
-    moves the arm, which has to be ready for that. arrival: when it was received (time.perf_counter).
+    moves the arm, which has to be ready for that. arrival: when it was received (steady).
     received: the same on the clock of the arm [s]. goal_time: the stamp on that clock, None if it has none.
     stamp and frame: of its header, empty where it has none.
     """
@@ -53,7 +53,7 @@ class HomeRequest:
     tool: str = ''
     source: str = '~/home'
     moves: bool = True
-    arrival: float = field(default_factory=perf_counter)
+    arrival: float = field(default_factory=steady)
     received: float = 0.0
     goal_time: float | None = None
     stamp: str = ''

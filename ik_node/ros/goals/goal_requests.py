@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -21,6 +20,7 @@ from ik_node.ros.goals.frames import Frames
 from ik_node.ros.goals.node_time import NO_CLOCK, NodeTime
 from ik_node.ros.interfaces import GOAL_JOINTS, GOAL_PATH, GOAL_POINT, GOAL_POSE, SubscribedTopic
 from ik_node.solver.goal import Goal
+from ik_node.steady import steady
 
 SHARED = 'another tool shares some of these joints: only goal_pose, goal_point and goal_joints are supported'
 REPEAT = 1.5  # [s] within which a repeated joint goal belongs to a stream and is not a new goal
@@ -31,7 +31,7 @@ class GoalContext:
     """Context of goals besides their message.
 
     tool: the name of the tool, empty if there is only one. time: the node's clock. timeout: how old a
-    goal may be [s]. replaced: when another robot replaced the previous one (time.perf_counter). joints: the
+    goal may be [s]. replaced: when another robot replaced the previous one (steady). joints: the
     last joint goal, and when it was received.
     """
 
@@ -51,7 +51,7 @@ class GoalRequest:
     message: Any
     context: GoalContext
     refusal: str = ''
-    arrival: float = field(default_factory=time.perf_counter)
+    arrival: float = field(default_factory=steady)
     received: float = field(init=False)
     moves: ClassVar[bool] = True
 
@@ -87,7 +87,7 @@ class GoalRequest:
             raise InputError(NO_CLOCK)
         if self.arrival < self.context.replaced:
             raise InputError('received before this robot_description')
-        waited = time.perf_counter() - self.arrival
+        waited = steady() - self.arrival
         if waited > timeout:
             raise InputError(f'received {waited:.3g} s ago, but goal_timeout allows {timeout:g} s')
         check_stamp(self.message.header.stamp, self.context.time.now_ns(), timeout)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -24,6 +23,7 @@ from ik_node.ros.goals.frames import Frames
 from ik_node.ros.interfaces import COMPUTE_FK, COMPUTE_IK, SOLVE_IK, Service
 from ik_node.ros.moveit.answers import Code, Query, RejectedError, forward, inverse
 from ik_node.ros.tools.tool_interface import ToolInterface
+from ik_node.steady import steady
 
 MOST = 64  # maximum number of queued requests
 CHANGE = 1.0  # [s] to wait while the node changes from one robot to another
@@ -73,7 +73,7 @@ class MoveItServices:
             done = Future(executor=self._node.executor)
             self._waiting += 1
             try:
-                job = self._worker.submit(self._work, answer, request, response, perf_counter())
+                job = self._worker.submit(self._work, answer, request, response, steady())
                 job.add_done_callback(lambda _: done.set_result(None))
                 done.add_done_callback(lambda _: None)  # this wakes the executor
                 await done
@@ -89,7 +89,7 @@ class MoveItServices:
         """Fill a response, in the thread."""
         try:
             timeout = _timeout(request)
-            waited = perf_counter() - arrival
+            waited = steady() - arrival
             if waited > timeout:
                 raise RejectedError(Code.TIMED_OUT, f'waited {waited:.3g} s, timeout {timeout:g} s')
             _say(response, self._node, Code.SUCCESS, answer(request, response, self._query(timeout - waited)))
@@ -103,7 +103,7 @@ class MoveItServices:
 
     def _query(self, timeout: float) -> Query:
         """Return the context, once all tools have the same robot. Raises RejectedError without one."""
-        end = time.monotonic() + CHANGE
+        end = steady() + CHANGE
         while True:
             models = self._models()
             arms = {tool.tool: tool.snapshot() for tool in self._tools}
@@ -111,7 +111,7 @@ class MoveItServices:
             texts = {model.text for model in models.values()} | {arm.model.text for arm in known.values()}
             if models and len(known) == len(arms) and len(texts) == 1:
                 return Query(known, models, self._frames, timeout=timeout)
-            if not known or time.monotonic() > end:
+            if not known or steady() > end:
                 raise RejectedError(Code.FAILURE, NO_MODEL if not known else 'the robot is being changed')
             time.sleep(0.01)
 

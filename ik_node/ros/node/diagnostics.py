@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from diagnostic_msgs.msg import DiagnosticArray
@@ -18,6 +17,7 @@ from ik_node.ros.interfaces import DIAGNOSTICS
 from ik_node.ros.node.garbage import Garbage
 from ik_node.ros.node.robot_switch import RobotSwitch
 from ik_node.ros.tools.tool_interface import NodeContext, ToolInterface
+from ik_node.steady import steady
 
 PATIENCE = 2.0  # [s] without a description or a clock after which it is logged
 REMINDER = 10.0  # [s] to the second line in the log while the arm cannot move; then twice as long each time
@@ -35,10 +35,10 @@ class Diagnostics:
     ) -> None:
         self._shared, self._tools, self._switch, self._garbage = shared, tools, switch, garbage
         self._log = shared.node.get_logger()
-        self._started = time.monotonic()
+        self._started = steady()
         self._announced: dict[str, str] = {}  # by tool, the last condition other than OK
-        self._since: dict[str, float] = {}  # when it began (time.monotonic)
-        self._remind_at: dict[str, float] = {}  # when it is logged again (time.monotonic)
+        self._since: dict[str, float] = {}  # when it began (steady)
+        self._remind_at: dict[str, float] = {}  # when it is logged again (steady)
         self._kernels = kernels.KernelState(kernels.Stage.PLAIN)
         self._diagnostics = DIAGNOSTICS.publisher(shared.node)
 
@@ -74,16 +74,16 @@ class Diagnostics:
 
     def _remind(self, tool: ToolInterface, state: State, level: Level, message: str) -> None:
         """Report a condition that lasts, and log it from time to time; state: in which it was found."""
-        if level is Level.OK or time.monotonic() <= self._started + PATIENCE:
+        if level is Level.OK or steady() <= self._started + PATIENCE:
             return
         if message != self._announced.get(tool.tool):  # the controller has reported its own conditions
             silent = tool.snapshot() is None or self._shared.time.stands
             if silent and not tool.own.tell(level, message, 'waiting', state):
                 return
-            self._since[tool.tool] = time.monotonic()
-            self._remind_at[tool.tool] = time.monotonic() + REMINDER
-        elif time.monotonic() >= self._remind_at[tool.tool]:
-            self._remind_at[tool.tool] += max(time.monotonic() - self._since[tool.tool], REMINDER)
+            self._since[tool.tool] = steady()
+            self._remind_at[tool.tool] = steady() + REMINDER
+        elif steady() >= self._remind_at[tool.tool]:
+            self._remind_at[tool.tool] += max(steady() - self._since[tool.tool], REMINDER)
             self._log.info(tool.label(message))
         self._announced[tool.tool] = message
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GoalThreads: one thread solves goals and changes the robot, another serves queries."""
+"""GoalThreads: one thread solves goals and changes the robot, another serves queries; or step() does."""
 
 from __future__ import annotations
 
@@ -28,30 +28,40 @@ class GoalThreads:
     ) -> None:
         """closing: set when the node is about to end."""
         self._shared, self._tools, self._switch, self._closing = shared, tools, switch, closing
-        self._goals = threading.Thread(target=self._solve, daemon=True)
-        self._queries = threading.Thread(target=self._answer, daemon=True)
+        self._goals = threading.Thread(target=_repeat, args=(self._solve, self._until_drawing), daemon=True)
+        self._queries = threading.Thread(target=_repeat, args=(self._answer, lambda: None), daemon=True)
 
     def start(self) -> None:
         """Start both threads."""
         self._goals.start()
         self._queries.start()
 
+    def step(self) -> None:
+        """Solve and answer what waits."""
+        self._solve(0.0)
+        self._answer(0.0)
+
     @property
-    def alive(self) -> bool:
-        """Whether goals are solved."""
-        return self._goals.is_alive()
+    def ended(self) -> bool:
+        """Whether the thread that solves goals has ended."""
+        return self._goals.ident is not None and not self._goals.is_alive()
 
     def join(self) -> None:
         """Wait until the last goal is solved, 2 s at most."""
-        self._goals.join(timeout=2.0)
+        if self._goals.ident is not None:
+            self._goals.join(timeout=2.0)
 
-    def _solve(self) -> None:
-        while (taken := self._shared.inbox.take(self._until_drawing)) is not None:
-            description, changed, requests = taken
-            if description is not None or changed:
-                self._try(self._switch.prepare, description)
-            for tool in self._tools:
-                self._try(self._serve, tool, requests.get(tool.tool, []))
+    def _solve(self, timeout: float | None) -> bool:
+        """Wait for requests, timeout [s] at most, and serve them; return False once the inbox is closed."""
+        taken = self._shared.inbox.take(timeout)
+        if taken is None:
+            return False
+        description, changed, requests = taken
+        if description is not None or changed:
+            self._try(self._switch.prepare, description)
+        for tool in self._tools:
+            self._try(self._serve, tool, requests.get(tool.tool, []))
+        return True
 
     def _serve(self, tool: ToolInterface, waiting: Sequence[Request]) -> None:
         self._shared.statistics.count('superseded', max(0, len(waiting) - 1))
@@ -61,10 +71,14 @@ class GoalThreads:
         if tool.markers.wait == 0.0:
             tool.markers.draw(tool.snapshot())
 
-    def _answer(self) -> None:
-        while (taken := self._shared.queries.take(None)) is not None:
-            for tool in self._tools:
-                self._try(tool.leader.own.submit, *taken[2].get(tool.tool, []))
+    def _answer(self, timeout: float | None) -> bool:
+        """Do so with queries."""
+        taken = self._shared.queries.take(timeout)
+        if taken is None:
+            return False
+        for tool in self._tools:
+            self._try(tool.leader.own.submit, *taken[2].get(tool.tool, []))
+        return True
 
     def _try(self, act: Callable[..., None], *arguments: Any) -> None:
         """Call act; an unexpected error is logged, and the loop continues."""
@@ -79,7 +93,11 @@ class GoalThreads:
                 )
                 self._closing.wait(AFTER_ERROR)
 
-    @property
     def _until_drawing(self) -> float | None:
-        """The time [s] until markers must be drawn, None if none."""
+        """Return the time [s] until markers must be drawn, None if none."""
         return min((wait for tool in self._tools if (wait := tool.markers.wait) is not None), default=None)
+
+
+def _repeat(act: Callable[[float | None], bool], timeout: Callable[[], float | None]) -> None:
+    while act(timeout()):
+        pass

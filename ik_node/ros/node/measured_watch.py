@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import time
-
 from rclpy.node import Node
 
 from ik_node.errors import InputError
+from ik_node.steady import steady
 
 CHECK = 0.1  # [s] between two checks of the publishers
 OTHER_CLOCK = 60.0  # [s] from the node's clock: no message takes so long
@@ -53,7 +52,7 @@ class MeasuredWatch:
     @property
     def quiet(self) -> bool:
         """Whether setpoints are held back at present."""
-        return not self.expected and time.monotonic() < self._quiet_until
+        return not self.expected and steady() < self._quiet_until
 
     @property
     def real(self) -> bool:
@@ -64,9 +63,9 @@ class MeasuredWatch:
         """Check the topics if a check is due; return whether it was. wait_for_measured: the parameter."""
         self._auto = wait_for_measured == 'auto'
         self.hold_back()
-        if time.monotonic() < self._checked + CHECK:
+        if steady() < self._checked + CHECK:
             return False
-        self._checked = time.monotonic()
+        self._checked = steady()
         self.offered = self._node.count_publishers(self._measured) > 0
         had = self._offered and self.heard
         self._offered = self._auto and (had or self._always or self.offered)
@@ -106,7 +105,7 @@ class MeasuredWatch:
         if self._auto and not (self.expected or self._always):
             listeners = sum(publisher.get_subscription_count() for publisher in self._publishers)
             if listeners > self._listeners:
-                self._quiet_until = time.monotonic() + QUIET
+                self._quiet_until = steady() + QUIET
                 self._checked = float('-inf')
             self._listeners = listeners
         return self.quiet

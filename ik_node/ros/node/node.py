@@ -55,6 +55,7 @@ from ik_node.ros.settings_declaration import declare_robot, on_change
 from ik_node.ros.spin import SideNode
 from ik_node.ros.tools.services_of_all import offer_for_all
 from ik_node.ros.tools.tool_interface import NodeContext, ToolInterface
+from ik_node.steady import steady
 
 FINDING = 'looking for other programs that command this arm'
 CLEARING = 5.0  # [s] within which a driver must take commands again
@@ -86,7 +87,7 @@ class IkNode(ManagedNode):
         self._ignored = ''  # why the last message with measured joints is
         if DISPLAY_ONLY in self._output_names:
             self._picture = JointStates(self, self._time, lambda: self._watch.hold_back())
-        self._loop = SetpointLoop(self, lambda: 1.0 / self._settings.general.publish_rate, self._setpoint)
+        self._loop = SetpointLoop(self, lambda: 1.0 / self._settings.general.publish_rate, self.setpoint)
         self._robot, self._frames = SharedRobot(), Frames(self)
         self._urgent = SideNode(self, 'stop')
         shared = NodeContext(
@@ -126,15 +127,27 @@ class IkNode(ManagedNode):
         self.create_timer(1.0, self._diagnose, clock=self._steady)
         on_change(self, lambda: self._settings, self._check, self._apply)
         self._goals = GoalThreads(shared, self._tools, self._switch, self._closing)
-        self._goals.start()
-        self._urgent.start()
-        self._loop.start()
         if general.autostart:
             try:
                 self.start()
             except IkError:
                 self.close()
                 raise
+
+    def start_threads(self) -> None:
+        """Start the threads, which do what step() does once."""
+        for tool in self._tools:
+            tool.teleop.start()
+        self._goals.start()
+        self._urgent.start()
+        self._loop.start()
+
+    def step(self, now: int) -> None:
+        """Carry out what is asked, then publish the joint positions for now [ns]."""
+        self._goals.step()
+        for tool in self._tools:
+            tool.teleop.step()
+        self.setpoint(now, now)
 
     def _measured_topic(self) -> SubscribedTopic:
         """Return the topic of the measured joints: joint_states, unless this node publishes that."""
@@ -215,7 +228,7 @@ class IkNode(ManagedNode):
         node = self._urgent.node
         client, done = node.create_client(Trigger, f'{driver.node}/clear'), Future(executor=node.executor)
         done.add_done_callback(lambda _: None)  # this wakes the executor
-        begun = time.monotonic()
+        begun = steady()
         answer: Future | None = None
 
         def look() -> None:
@@ -223,7 +236,7 @@ class IkNode(ManagedNode):
             if answer is None and client.service_is_ready():
                 answer = client.call_async(Trigger.Request())
             refused = answer is not None and answer.done() and not answer.result().success
-            late = time.monotonic() > begun + (FOUND if answer is None else CLEARING)
+            late = steady() > begun + (FOUND if answer is None else CLEARING)
             now = self._neighbours.refuses(joints)
             if not done.done() and (refused or late or now is None or now.id != driver.id):
                 done.set_result(None)
@@ -376,12 +389,12 @@ class IkNode(ManagedNode):
 
     # Setpoints, in a separate thread
 
-    def _setpoint(self, due: int, now: int) -> None:
+    def setpoint(self, due: int, now: int) -> None:
         """Publish the joint positions for the time due [ns], at time now [ns]."""
         self._look_for_measurements()
         if self._watch.quiet:
             return
-        dead = not (self._goals.alive or self._closing.is_set())
+        dead = self._goals.ended and not self._closing.is_set()
         seconds, arrived = self._time.seconds(due), []
         with self._robot.sending():
             for tool in self._leaders:
@@ -398,7 +411,7 @@ class IkNode(ManagedNode):
         self._statistics.tick(now)
         for arrival in arrived:
             if arrival is not None:
-                self._statistics.moved_after(time.perf_counter() - arrival)
+                self._statistics.moved_after(steady() - arrival)
         for tool in self._tools:
             tool.moved()
 

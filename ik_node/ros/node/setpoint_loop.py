@@ -57,7 +57,8 @@ class SetpointLoop:
         """End the thread."""
         self._closing.set()
         self._set_off.set()
-        self._thread.join(timeout=2.0)
+        if self._thread.ident is not None:
+            self._thread.join(timeout=2.0)
 
     def _run(self) -> None:
         last = due = self._node.get_clock().now().nanoseconds

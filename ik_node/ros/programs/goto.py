@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -28,6 +27,7 @@ from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.programs.spinning import Spinner
 from ik_node.ros.run import begin
 from ik_node.ros.sessions import join
+from ik_node.steady import steady
 from ik_node.tracks.curves import tip_pose
 
 PATIENCE = 10.0  # [s] for ik_node to appear, and to answer
@@ -157,9 +157,9 @@ class Goto:
         return future.result()
 
     def _wait(self, condition: Callable[[], Any], otherwise: str) -> None:
-        end = time.monotonic() + PATIENCE
+        end = steady() + PATIENCE
         while not condition():
-            if time.monotonic() > end:
+            if steady() > end:
                 raise InputError(otherwise)
             self.spinner.spin(0.1)
 

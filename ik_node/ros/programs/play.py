@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from ik_node.ros.programs.spinning import Spinner
 from ik_node.ros.qos import LATCHED
 from ik_node.ros.run import begin
 from ik_node.ros.sessions import join
+from ik_node.steady import steady
 from ik_node.teach.check import Checked
 from ik_node.teach.checker import Checker
 from ik_node.teach.program import Program
@@ -50,7 +50,7 @@ class Play:
     def checked(self, again: bool) -> Checked:
         """Return the check of the program from where the arm is. Raises IkError without ik_node."""
         self._wait(lambda: self._text, 'no robot_description is published')
-        self._player.prepare(time.monotonic())
+        self._player.prepare(steady())
         while not self._player.prepared:
             self._spin()
             if self._player.interruption:
@@ -87,12 +87,12 @@ class Play:
 
     def _spin(self) -> None:
         self.spinner.spin(PERIOD)
-        self._player.update(time.monotonic())
+        self._player.update(steady())
 
     def _wait(self, condition: Callable[[], Any], otherwise: str) -> None:
-        end = time.monotonic() + PATIENCE
+        end = steady() + PATIENCE
         while not condition():
-            if time.monotonic() > end:
+            if steady() > end:
                 raise InputError(otherwise)
             self._spin()
 

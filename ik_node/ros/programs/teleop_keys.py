@@ -8,7 +8,6 @@ import select
 import sys
 import termios
 import threading
-import time
 import tty
 from typing import Any
 
@@ -25,6 +24,7 @@ from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.qos import NEWEST
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.sessions import join
+from ik_node.steady import steady
 
 RATE = 50.0  # [Hz] of the twists
 HELD = 0.15  # [s] for which a key is active: terminals repeat a held key faster
@@ -91,7 +91,7 @@ class KeysNode(ClosableNode):
         if (asks or key in KEYS) and (refused := self._met.foreign()):
             say(refused)
         elif key in KEYS:
-            self._key, self._until = key, time.monotonic() + HELD
+            self._key, self._until = key, steady() + HELD
         elif key in self._askers:
             self._key = ''
             self._call(key)
@@ -103,7 +103,7 @@ class KeysNode(ClosableNode):
             self.context.try_shutdown()
 
     def _publish(self) -> None:
-        if not self._key or time.monotonic() > self._until:
+        if not self._key or steady() > self._until:
             self._key = ''
             return
         linear, angular = KEYS[self._key]

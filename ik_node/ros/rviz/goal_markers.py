@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 
 from geometry_msgs.msg import Point
@@ -14,6 +13,7 @@ from ik_node.control.state.snapshot import Snapshot
 from ik_node.ros.conversions import array_point
 from ik_node.ros.rviz.markers import goal_markers
 from ik_node.solver.goal import Goal, Status
+from ik_node.steady import steady
 
 PERIOD = 0.1  # seconds from one drawing to the next
 TRAIL = 100  # points: ten seconds of motion
@@ -50,7 +50,7 @@ class GoalMarkers:
     def wait(self) -> float | None:
         """Seconds until draw() is due; None if nothing has changed."""
         due = self._stale and self._goal is not None  # set and clear run in different threads
-        return max(0.0, self._drawn + PERIOD - time.monotonic()) if due else None
+        return max(0.0, self._drawn + PERIOD - steady()) if due else None
 
     def draw(self, state: Snapshot | None) -> None:
         """Draw the goal and the tool of state if it is due; repeatedly while the arm moves."""
@@ -60,7 +60,7 @@ class GoalMarkers:
         goal, status = shown
         arm = state.model.arm
         position, direction = arm.fk(state.position)
-        self._drawn = time.monotonic()
+        self._drawn = steady()
         point = array_point(position)
         trail = [*self._trail]
         if not trail or point != trail[-1]:

@@ -6,7 +6,6 @@ During a drag, a second marker shows the nearest pose that the arm can reach.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -36,6 +35,7 @@ from ik_node.ros.rviz.marker_menu import MarkerMenu
 from ik_node.ros.rviz.marker_shape import answer, wish
 from ik_node.ros.settings_declaration import declare
 from ik_node.ros.tool_settings import ToolSettings
+from ik_node.steady import steady
 from ik_node.tracks.settings import NO_TRACK
 
 RATE = 20.0  # [Hz] at which the marker follows goals and the tool
@@ -107,7 +107,7 @@ class MarkerNode(ClosableNode):
     # The mouse
 
     def _on_feedback(self, feedback: Feedback) -> None:
-        now = time.monotonic()
+        now = steady()
         if feedback.event_type == Feedback.MOUSE_DOWN:
             self._drag.press(now)
         elif feedback.event_type == Feedback.KEEP_ALIVE:
@@ -165,13 +165,13 @@ class MarkerNode(ClosableNode):
             return
         values = finite_positions(message, self._arm.robot.joints)
         if any(abs(value - self._values.get(name, value)) > STILL for name, value in values.items()):
-            self._drag.moved(time.monotonic())
+            self._drag.moved(steady())
         self._values.update(values)
 
     def _on_goal(self, message: PoseStamped | PointStamped) -> None:
         if self._arm is None or not self._foreign.is_new(message):
             return
-        if self._drag.foreign(time.monotonic()):
+        if self._drag.foreign(steady()):
             self.get_logger().warning('another node sends goals: the marker is released')
         pose = None if self._drag.dragged else goal_in_base(self._arm, message, self._values)
         if pose is not None:
@@ -198,7 +198,7 @@ class MarkerNode(ClosableNode):
     # Showing
 
     def _update(self) -> None:
-        now, arm = time.monotonic(), self._arm
+        now, arm = steady(), self._arm
         self._drag.update(now)
         if arm is None or not self._values:
             return

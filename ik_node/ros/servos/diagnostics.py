@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,6 +12,7 @@ from ik_node.control.state.report import Level
 from ik_node.ros.goals.reports import diagnostic
 from ik_node.servos.arm.cycle import SILENCE
 from ik_node.servos.arm.snapshot import ArmSnapshot, ArmState, JointMeasurement
+from ik_node.steady import steady
 
 LEVELS = {
     ArmState.CLOSED: Level.ERROR,
@@ -30,7 +30,7 @@ class Diagnostics:
     def __init__(self, name: str, joints: Iterable[str]) -> None:
         """name: of the node."""
         self._name, self._joints = name, tuple(joints)
-        self._arm = ArmSnapshot(time.monotonic(), ArmState.CLOSED, 'not started')
+        self._arm = ArmSnapshot(steady(), ArmState.CLOSED, 'not started')
         self._answers: dict[str, tuple[float, JointMeasurement]] = {}  # the last of each joint, and when [s]
 
     def take(self, arm: ArmSnapshot) -> None:
@@ -60,7 +60,7 @@ class Diagnostics:
         when, joint = self._answers.get(name, (0.0, None))
         if joint is None:
             return diagnostic(Level.ERROR, own, 'its servo has not responded yet', {})
-        silent = time.monotonic() - when
+        silent = steady() - when
         if silent > SILENCE:
             return diagnostic(Level.ERROR, own, f'its servo has not responded for {silent:.1f} s', {})
         values = {

@@ -12,6 +12,7 @@ from rclpy.node import Node
 from ik_node.errors import InputError
 from ik_node.ros.compat import MessageInfo
 from ik_node.ros.conversions import NS_PER_S, age_of
+from ik_node.steady import steady
 
 MOST_LOST = 1000  # messages in a row of one publisher
 OTHER_CLOCK = 5.0  # [s]: an age beyond that is more likely a clock that is wrong
@@ -30,20 +31,20 @@ class IncomingCommands:
         """timeout: how old a command may be [s]."""
         self._node, self._topic, self._timeout = node, node.resolve_topic_name(topic), timeout
         self._number = -1  # of the last message
-        # When the last one was taken, and when one was contested (time.monotonic).
+        # When the last one was taken, and when one was contested (steady).
         self._taken = self._contested = -math.inf
 
     @property
     def contested(self) -> bool:
         """Whether two publishers send."""
-        return time.monotonic() < self._contested + AFTER
+        return steady() < self._contested + AFTER
 
     def check(self, stamp: Time, info: MessageInfo) -> None:
         """Raise InputError unless a command with a stamp may be carried out."""
         self._check_age(age_of(stamp, self._node.get_clock().now().nanoseconds), 'its stamp')
         if sent := info.get('source_timestamp') or 0:
             self._check_age((time.time_ns() - sent) / NS_PER_S, 'the time at which it was sent')
-        self._check_sender(info.get('publication_sequence_number'), time.monotonic())
+        self._check_sender(info.get('publication_sequence_number'), steady())
 
     def _check_age(self, age: float, by: str) -> None:
         if abs(age) <= self._timeout:

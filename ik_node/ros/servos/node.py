@@ -48,6 +48,7 @@ from ik_node.servos.arm.snapshot import POWERED, WITH_GOALS, ArmSnapshot, ArmSta
 from ik_node.servos.arm.survey import ArmError
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.ports import EMULATED, EmulatedArm, opener
+from ik_node.steady import steady
 
 AT_ONCE = 4  # requests that are awaited
 FINDING = 'other drivers of the same joints are looked for: try again in a second'
@@ -263,7 +264,7 @@ class ServosNode(ClosableNode):
             self._met.tell(refuses=refuses)
         if arm.joints and not self._barred and self.context.ok():
             message = JointState(name=list(arm.joints))
-            age = int((time.monotonic() - arm.time) * NS_PER_S)
+            age = int((steady() - arm.time) * NS_PER_S)
             now = self.get_clock().now().nanoseconds
             message.header.stamp = Time(nanoseconds=max(now - age, 0)).to_msg()
             message.position = [joint.position for joint in arm.joints.values()]

@@ -78,6 +78,9 @@ class TeleopInterface:
             SWITCH_COMMAND_TYPE.provide(node, self._switch, prefix)
         self._status = SERVO_STATUS.publisher(node, prefix)
         self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
@@ -85,7 +88,8 @@ class TeleopInterface:
         with self._changed:
             self._closing = True
             self._changed.notify()
-        self._thread.join(timeout=1.0)
+        if self._thread.ident is not None:
+            self._thread.join(timeout=1.0)
 
     def reject(self, why: str) -> None:
         """Reject commands from now on, because this tool cannot be teleoperated; empty: accept them."""
@@ -126,20 +130,23 @@ class TeleopInterface:
     # Steps, in a thread of their own
 
     def _run(self) -> None:
-        while True:
+        while not self._closing and self._node.context.ok():
             period = 1.0 / self._settings().publish_rate
             with self._changed:
                 self._changed.wait_for(
                     lambda: self._closing or self._new, None if self._command is None else period
                 )
-                if self._closing:
-                    return
-                command, new, self._new = self._command, self._new, False
-                rejection = self._rejection
-            if command is not None and not self._try(partial(self._carry_out, command, new, rejection)):
-                self._try(self._forget)
-            if not self._node.context.ok():
+            self.step()
+
+    def step(self) -> None:
+        """Carry out the newest command."""
+        with self._changed:
+            if self._closing:
                 return
+            command, new, self._new = self._command, self._new, False
+            rejection = self._rejection
+        if command is not None and not self._try(partial(self._carry_out, command, new, rejection)):
+            self._try(self._forget)
 
     def _try(self, act: Callable[[], None]) -> bool:
         """Whether act succeeds. An unexpected error is logged: the next command may succeed."""

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import math
-import time
 
 from ik_node.control.state.report import Report
 from ik_node.control.state.snapshot import Snapshot
 from ik_node.control.state.states import State
+from ik_node.steady import steady
 
 
 def arm_values(arm: Snapshot, report: Report | None, condition: str) -> dict[str, str]:
@@ -23,7 +23,7 @@ def arm_values(arm: Snapshot, report: Report | None, condition: str) -> dict[str
         'least distance to a joint limit [rad or m]': f'{margin:.4f} ({joint})',
     }
     if report is not None and report.request is not None:
-        age = time.perf_counter() - report.request.arrival
+        age = steady() - report.request.arrival
         values['newest goal'] = f'{report.number} ({report.request.source}): {report.phase}'
         values['age of the newest goal [s]'] = f'{age:.3f}'
     if arm.moving and not math.isnan(arm.remaining):

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.state.report import Level, Report
+from ik_node.steady import steady
 
 PERIOD = 0.1  # [s] from one report on a stream of goals to the next
 
@@ -23,27 +23,27 @@ class ReportPace:
         self._publish = publish
         self._lock = OrderedLock(Rank.REPORTS)
         self._held: Report | None = None
-        self._due = 0.0  # when the next report on a stream is (time.monotonic)
+        self._due = 0.0  # when the next report on a stream is (steady)
 
     def add(self, report: Report) -> None:
         """Publish a report, or hold it back."""
         repeats = report.phase == 'moving' and report.status == 'solved' and report.level is Level.OK
         with self._lock:
             held, self._held = self._held, None
-            if repeats and time.monotonic() < self._due:
+            if repeats and steady() < self._due:
                 self._held = report
                 return
             if held is not None and not repeats:
                 self._publish(held)
             self._publish(report)
-            self._due = time.monotonic() + PERIOD if repeats else 0.0
+            self._due = steady() + PERIOD if repeats else 0.0
 
     def publish_due(self) -> None:
         """Publish a delayed report that is due; call with every setpoint."""
         if self._held is None:
             return
         with self._lock:
-            if self._held is not None and time.monotonic() >= self._due:
+            if self._held is not None and steady() >= self._due:
                 held, self._held = self._held, None
                 self._publish(held)
-                self._due = time.monotonic() + PERIOD
+                self._due = steady() + PERIOD

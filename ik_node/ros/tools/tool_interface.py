@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -35,6 +34,7 @@ from ik_node.ros.rviz.goal_markers import GoalMarkers
 from ik_node.ros.teleop.teleop_interface import TeleopInterface
 from ik_node.ros.tools.diagnostic_values import arm_values
 from ik_node.ros.tools.report_pace import ReportPace
+from ik_node.steady import steady
 
 ServiceResult = tuple[bool, str]  # whether a service succeeded, and one sentence
 STATE_PERIOD = 0.1  # [s] from one goal_state to the next while the arm moves
@@ -84,7 +84,7 @@ class ToolInterface:
         self.name = f'{node.get_name()}/{tool}' if tool else node.get_name()
         self.goals = GoalContext(frames, shared.time, lambda: settings().goal_timeout, tool)
         self.last_report: Report | None = None  # on a goal
-        self._state_due = 0.0  # when the next goal_state is (time.monotonic)
+        self._state_due = 0.0  # when the next goal_state is (steady)
         self._on_its_way = False  # at the last setpoint
         self._stopped = False  # a stop was requested, and no resume since
         self._pace = ReportPace(self._publish)
@@ -98,7 +98,7 @@ class ToolInterface:
             store = partial(self._store, topic.named(prefix), kind)
             topic.subscription(node, store, prefix, refuse=store)
         Projection(node, prefix, self.goals, shared.queries)
-        self._teleop = TeleopInterface(node, prefix, self.own, frames, shared.time, settings)
+        self.teleop = TeleopInterface(node, prefix, self.own, frames, shared.time, settings)
         interfaces.HOME.provide(node, answered(self.home), prefix)
         interfaces.STOP.provide(node, answered(self.stop), prefix, by=urgent)
         offer_resume(shared, self.resume, prefix, lambda: self.leader.own.needed)
@@ -106,14 +106,14 @@ class ToolInterface:
 
     def close(self) -> None:
         """End what moves the arm."""
-        self._teleop.close()
+        self.teleop.close()
 
     def bind(self, members: Sequence[ToolInterface]) -> None:
         """Move these tools, of which this is the first, with the own controller."""
         self._members = list(members)
         for member in members:
             member.leader = self
-            member._teleop.reject(SHARED if len(members) > 1 else '')
+            member.teleop.reject(SHARED if len(members) > 1 else '')
         if any(member._stopped for member in members):
             self.own.stop()
 
@@ -133,7 +133,7 @@ class ToolInterface:
     def renew(self, arm: Arm, replaced: bool) -> None:
         """Complete the switch to a new robot: goals for the previous one are void."""
         if replaced:
-            self.goals.replaced = time.perf_counter()
+            self.goals.replaced = steady()
         self.goals.joints = None
         self.markers.clear()
         for warning in arm.warnings:
@@ -230,7 +230,7 @@ class ToolInterface:
         self._publish_goal_state()
 
     def _publish_goal_state(self) -> None:
-        self._state_due = time.monotonic() + STATE_PERIOD
+        self._state_due = steady() + STATE_PERIOD
         snapshot = self.snapshot() if self._goal_state.get_subscription_count() else None
         if snapshot is not None:
             self._goal_state.publish(goal_state(self.last_report, snapshot))
@@ -243,7 +243,7 @@ class ToolInterface:
         """Publish the progress of a moving arm when it is due; call it after each setpoint."""
         self.publish_due()
         self._on_its_way = self.leader.own.state in ON_ITS_WAY
-        if self._on_its_way and time.monotonic() >= self._state_due:
+        if self._on_its_way and steady() >= self._state_due:
             self._publish_goal_state()
 
     def diagnostics(self, condition: str) -> dict[str, str]:

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import time
-
 import viser
 from rclpy.node import Node
 
 from ik_node.errors import IkError
 from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.ros.remote_parameters import RemoteParameters
+from ik_node.steady import steady
 from ik_node.viewer.links.lengths_panel import LengthsPanel
 
 REST = 0.15  # [s] between two changes: building a description takes time
@@ -52,7 +51,7 @@ class VariableLinks:
 
     def update(self) -> None:
         """Process the inputs of users; call once per frame."""
-        now = time.monotonic()
+        now = steady()
         busy = self._remote is not None and self._remote.busy
         if not self._panel.touched or now < self._due or busy:
             return

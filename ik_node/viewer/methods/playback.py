@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
+from ik_node.steady import steady
 from ik_node.viewer.methods.descent import Descent, Step
 
 
@@ -18,7 +18,7 @@ class Playback:
         self.playing = False
         self.rate = 1.0  # [1/s]
         self._steps = 0  # to go on by, as soon as they are known
-        self._due = 0.0  # when the next step is shown (time.monotonic)
+        self._due = 0.0  # when the next step is shown (steady)
 
     def start(self, descents: Sequence[Descent]) -> None:
         """Show the first step of new descents."""
@@ -27,7 +27,7 @@ class Playback:
         self.descents = list(descents)
         self.index = 0
         self._steps = 0
-        self._due = time.monotonic() + 1.0 / self.rate
+        self._due = steady() + 1.0 / self.rate
 
     def play(self) -> None:
         """Continue, or restart at the end."""
@@ -49,7 +49,7 @@ class Playback:
         if self._steps:
             self.advance()
             return
-        now = time.monotonic()
+        now = steady()
         if not self.playing or now < self._due:
             return
         self._due = max(now, self._due + 1.0 / self.rate)

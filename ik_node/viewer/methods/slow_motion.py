@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from ik_node.checks import Array
 from ik_node.model.arm import Arm, tool_at
 from ik_node.solver.goal import Goal
 from ik_node.solver.methods.registry import METHODS
+from ik_node.steady import steady
 from ik_node.viewer.methods.descent import Descent
 from ik_node.viewer.methods.playback import Playback
 from ik_node.viewer.methods.slow_motion_panel import PAUSE, PLAY, RESTART, STEP, SlowMotionPanel
@@ -38,7 +38,7 @@ class SlowMotion:
         self._arm: Arm | None = None
         self._drawing: Drawing | None = None
         self._ghosts: list[Ghost] = []
-        self._start_at = math.inf  # when the descents start (time.monotonic)
+        self._start_at = math.inf  # when the descents start (steady)
         self._chosen: tuple[Any, ...] = ()  # what the present descents were started with
 
     @property
@@ -61,7 +61,7 @@ class SlowMotion:
 
     def moved(self) -> None:
         """Restart soon: a user has moved the gizmo."""
-        self._start_at = time.monotonic() + REST
+        self._start_at = steady() + REST
 
     def update(
         self,
@@ -86,7 +86,7 @@ class SlowMotion:
         chosen = (*self._panel.methods, *switches_off)
         stale = bool(playback.descents) and chosen != self._chosen
         new = button in (PLAY, STEP) and not playback.descents
-        if button == RESTART or stale or new or time.monotonic() >= self._start_at:
+        if button == RESTART or stale or new or steady() >= self._start_at:
             self._start(T_base_goal, values, switches_off, options)
             self._chosen = chosen
             playback.playing = button != STEP

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import wraps
@@ -13,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import viser
 
+from ik_node.steady import steady
 from ik_node.viewer.input_freshness import OLDEST, fresh
 
 T = TypeVar('T')
@@ -68,7 +68,7 @@ def by_user(act: Callable[P, bool | None]) -> Callable[P, Coroutine[Any, Any, No
 
 
 def _say_late(client: viser.ClientHandle) -> None:
-    now = time.monotonic()
+    now = steady()
     if now - _told_late.get(client, -math.inf) > SHOWN:  # once for all steps of a slider
         _told_late[client] = now
         client.add_notification(*LATE, auto_close_seconds=SHOWN, color='yellow')

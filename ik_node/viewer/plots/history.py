@@ -25,7 +25,7 @@ SECOND = 1_000_000_000  # [ns]
 class Row(NamedTuple):
     """One moment. NaN where a value is not known.
 
-    time [s] (monotonic). q, dq, following (n,): joint positions, velocities and what they are behind their
+    time [s] (steady). q, dq, following (n,): joint positions, velocities and what they are behind their
     commands [rad or m]. errors: of position [m] and direction [rad]. singular: least singular value of the
     Jacobian that the arm has in general, with lengths in reaches of the arm.
     """

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +13,7 @@ from sensor_msgs.msg import JointState
 
 from ik_node.errors import LARGEST
 from ik_node.ros.qos import MEASURED
+from ik_node.steady import steady
 from ik_node.viewer.panel.html import Colour
 from ik_node.viewer.plots.history import Commands, History, Row, positions, velocities
 from ik_node.viewer.plots.panel import PlotsPanel
@@ -37,7 +37,7 @@ class Plots(Room):
         self._histories: dict[str, History] = {}  # by the name of the tool
         self._ghost: Ghost | None = None
         self._past: tuple[float, dict[str, list[Row]]] | None = None  # what users look back at, and from when
-        self._drawn = 0.0  # (time.monotonic)
+        self._drawn = 0.0  # (steady)
         self._commands: dict[str, Commands] = {}  # by topic
         self._measured: JointState | None = None
 
@@ -64,7 +64,7 @@ class Plots(Room):
     def update(self, moment: Moment) -> None:
         """Keep the newest joints, and draw if it is time to."""
         self._panel.show_controls()
-        shown, now = self._shown, time.monotonic()
+        shown, now = self._shown, steady()
         if shown is None or not moment.values:
             return
         states = moment.states

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -12,6 +11,7 @@ import viser
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.solver.reachable_directions import fibonacci_sphere, reachable_directions
+from ik_node.steady import steady
 from ik_node.viewer.reach.grid import Cube, Grid, horizontal, vertical, whole
 from ik_node.viewer.reach.panel import AT_HEIGHT, AT_TOOL, THROUGH_TOOL, WHOLE, ReachPanel, Wanted
 from ik_node.viewer.reach.picture import Map, MapPicture
@@ -38,11 +38,11 @@ class ReachMap(Room):
         self._worker: Worker[Map | str] = Worker('reach map')
         self._arm: Arm | None = None
         self._shown: Shown | None = None
-        self._alive = 0.0  # when the last frame was (time.monotonic)
+        self._alive = 0.0  # when the last frame was (steady)
         self._run = 0  # of the computation that counts
         self._asked: tuple[Wanted, Array] | None = None  # of the newest map, and where the tool was
         self._level = 0  # of SIZES, that is computed next
-        self._changed = 0.0  # when what is wanted last changed (time.monotonic)
+        self._changed = 0.0  # when what is wanted last changed (steady)
 
     def show(self, shown: Shown | None) -> None:
         """Show another robot, after the scene was cleared, or none."""
@@ -53,7 +53,7 @@ class ReachMap(Room):
     def update(self, moment: Moment) -> None:
         """Begin another map if one is wanted, and draw what there is."""
         self._panel.show_controls()
-        self._alive = now = time.monotonic()
+        self._alive = now = steady()
         wanted, shown = self._panel.wanted, self._shown
         if wanted is None or shown is None or not moment.values:
             self._remove()
@@ -105,7 +105,7 @@ class ReachMap(Room):
         asked = self._asked
 
         def wanted_still() -> bool:
-            return self._asked is asked and time.monotonic() < self._alive + PATIENCE
+            return self._asked is asked and steady() < self._alive + PATIENCE
 
         self._worker.submit(lambda: computed(arm, cells, wanted_still) or GIVEN_UP)
 

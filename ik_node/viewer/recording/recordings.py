@@ -15,6 +15,7 @@ from rclpy.node import Node
 from ik_node.recording.definitions import RecordingError
 from ik_node.recording.recorder import Recorder
 from ik_node.recording.table import csv_text
+from ik_node.steady import steady
 from ik_node.viewer.panel.html import Colour
 from ik_node.viewer.panel.presses import NONE, Press
 from ik_node.viewer.recording.panel import (
@@ -57,7 +58,7 @@ class Recordings(Room):
         self._shown = False  # the panel has the length of the replay
         self._robot: Shown | None = None
         self._ghost: Ghost | None = None
-        self._listed = 0.0  # when the folder was listed (time.monotonic)
+        self._listed = 0.0  # when the folder was listed (steady)
 
     def show(self, shown: Shown | None) -> None:
         """Set another robot, after the scene was cleared, or none."""
@@ -77,7 +78,7 @@ class Recordings(Room):
         for press in self._panel.pressed.take():
             self._process(press)
         self._show_state()
-        now = time.monotonic()
+        now = steady()
         if now - self._listed > 1.0:
             self._listed = now
             self._panel.show_files(self._names())

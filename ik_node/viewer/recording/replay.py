@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
 from ik_node.recording.definitions import RecordingError
 from ik_node.recording.reading import JointTrack
+from ik_node.steady import steady
 
 LONGEST_FRAME = 0.2  # [s]: a replay does not run on while no page is open
 
@@ -23,7 +23,7 @@ class Replay:
         self.failure = ''
         self.seconds = 0.0  # of the moment that is shown, since the first
         self.playing = False
-        self._last = time.monotonic()
+        self._last = steady()
         threading.Thread(target=self._read, args=(topic,), daemon=True).start()
 
     def _read(self, topic: str) -> None:
@@ -44,7 +44,7 @@ class Replay:
 
     def tick(self) -> None:
         """Advance with the clock; call once per frame."""
-        now = time.monotonic()
+        now = steady()
         passed, self._last = min(now - self._last, LONGEST_FRAME), now
         if not self.playing or self.track is None:
             return

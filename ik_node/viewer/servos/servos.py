@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from std_srvs.srv import SetBool, Trigger
 from ik_node.ros.conversions import report_values
 from ik_node.ros.qos import STREAM
 from ik_node.ros.remote_parameters import RemoteParameters
+from ik_node.steady import steady
 from ik_node.viewer.panel.buttons import RESUME
 from ik_node.viewer.room import Moment, Room
 from ik_node.viewer.servos.panel import CLEAR, HOLD, OFF, ON, RELEASE, ZERO, ServosPanel
@@ -59,7 +59,7 @@ class Servos(Room):
         self._panel.show(self._torque.service_is_ready())
         if self._parameters.busy:
             self._parameters.refresh()
-        if self._pending is not None and time.monotonic() > self._pending[3]:
+        if self._pending is not None and steady() > self._pending[3]:
             button, client, future, _ = self._pending
             client.remove_pending_request(future)
             self._pending, self._said = None, (f'{button}: no response within {PATIENCE:g} s', True)
@@ -68,7 +68,7 @@ class Servos(Room):
         """Process the inputs of users, and show state and answers."""
         for button, pose in self._panel.pressed.take():
             self._press(button, pose)
-        if self._asked_until and time.monotonic() > self._asked_until:
+        if self._asked_until and steady() > self._asked_until:
             self._ask(False)
         if self._said is not None:
             self._panel.say(*self._said)
@@ -95,7 +95,7 @@ class Servos(Room):
             self._said = f'{NAME} is not running', True
 
     def _ask(self, on: bool) -> None:
-        self._asked_until = time.monotonic() + SUPPORTED if on else 0.0
+        self._asked_until = steady() + SUPPORTED if on else 0.0
         self._panel.ask(on)
 
     def _posed(self, rejected: str) -> None:
@@ -112,7 +112,7 @@ class Servos(Room):
             return
         self._said = f'{button} …', False
         future = client.call_async(request)
-        self._pending = button, client, future, time.monotonic() + PATIENCE
+        self._pending = button, client, future, steady() + PATIENCE
         future.add_done_callback(self._answered)
 
     def _answered(self, future: Future) -> None:

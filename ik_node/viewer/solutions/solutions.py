@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from ik_node.model.arm import Arm, tool_at
 from ik_node.ros.programs.player import STILL
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
+from ik_node.steady import steady
 from ik_node.viewer.panel.html import Colour
 from ik_node.viewer.room import Moment, Room, Shown
 from ik_node.viewer.scene.visuals import Drawing
@@ -81,10 +81,10 @@ class Solutions(Room):
         self._answered: tuple[Any, ...] = ()  # for what the present list was asked
         self._listing: Listing | None = None
         self._solver: IkSolver | None = None
-        self._listed = 0.0  # when (time.monotonic)
+        self._listed = 0.0  # when (steady)
         self._due = 0.0
         self._last = np.zeros(0)  # where the joints (n,) last moved
-        self._rested = 0.0  # when they last moved (time.monotonic)
+        self._rested = 0.0  # when they last moved (steady)
         self._wanted: Array | None = None  # the configuration (n,) that a user has chosen
         self._drawn: tuple[Any, ...] = ()
         self._note = ''
@@ -148,7 +148,7 @@ class Solutions(Room):
 
     def _ask(self, tool: ViewedTool, arm: Arm, text: str, moment: Moment, q: Array) -> None:
         """Have a new goal listed, and the same one if the arm has come to rest elsewhere; text: the URDF."""
-        scene, now = tool.scene, time.monotonic()
+        scene, now = tool.scene, steady()
         pose = scene.gizmo_pose() if scene is not None else None
         if len(self._last) != len(q) or np.abs(q - self._last).max() > STILL:
             self._last, self._rested = q, now
@@ -189,14 +189,14 @@ class Solutions(Room):
             self._panel.show_message(result)
         elif result is not None:
             self._solver, self._listing, self._answered = result
-            self._listed = time.monotonic()
+            self._listed = steady()
             self._number += 1
             self._note = ''
 
     @property
     def _settled(self) -> bool:
         """Whether users have had time to read the list, and it is that of the present goal."""
-        return self._answered is self._asked and time.monotonic() >= self._listed + SETTLED
+        return self._answered is self._asked and steady() >= self._listed + SETTLED
 
     @property
     def _chosen(self) -> int:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import viser
 
@@ -13,6 +11,7 @@ from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
 from ik_node.solver.reachable_directions import fibonacci_sphere
 from ik_node.solver.solver import IkSolver
+from ik_node.steady import steady
 from ik_node.viewer.scene.visuals import extent_of
 from ik_node.viewer.solutions.listing import REACHED, Listing
 from ik_node.viewer.solutions.panel import shortfalls
@@ -49,7 +48,7 @@ class Why:
         if missed:
             self._hide_directions()
             return
-        now = time.monotonic()
+        now = steady()
         moved = self._asked is None or np.abs(position - self._asked).max() > MOVED
         if moved and now >= self._due:
             self._asked, self._due = position.copy(), now + PERIOD

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import itertools
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from ik_node.errors import InputError
+from ik_node.steady import steady
 from ik_node.teach.program import Program
 
 SUFFIX = '.yaml'
@@ -26,7 +26,7 @@ class Files:
         self._file: Path | None = None  # where the program comes from, or was saved last
         self._saved: Program | None = None  # what is there
         self._replaces: Path | None = None  # another program that a user has asked once to replace
-        self._asked = 0.0  # when that was (time.monotonic)
+        self._asked = 0.0  # when that was (steady)
 
     def path(self, name: str) -> Path:
         """Return the path of a file. Raises InputError."""
@@ -52,9 +52,9 @@ class Files:
     def save(self, program: Program, name: str) -> Path:
         """Save the program and return where; over another one only if asked twice. Raises InputError."""
         path = self.path(name)
-        again = path == self._replaces and time.monotonic() > self._asked + DOUBLE_CLICK
+        again = path == self._replaces and steady() > self._asked + DOUBLE_CLICK
         if path.exists() and path != self._file and not again:
-            self._replaces, self._asked = path, time.monotonic()
+            self._replaces, self._asked = path, steady()
             raise InputError(f'{path} is another program: press Save again to replace it')
         program.save(path)
         self._file, self._saved, self._replaces = path, program, None

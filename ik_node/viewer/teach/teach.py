@@ -20,6 +20,7 @@ from ik_node.checks import Array
 from ik_node.errors import IkError, InputError, quoted
 from ik_node.model.joint import Joint
 from ik_node.ros.neighbours import Neighbours
+from ik_node.steady import steady
 from ik_node.teach.program import LINE, Point, Program
 from ik_node.viewer.panel.html import at_page, capital
 from ik_node.viewer.panel.presses import NONE, Press
@@ -88,7 +89,7 @@ class Teach(Room):
         self._scene: TeachScene | None = None
         self._note = ''  # on what a user did last
         self._drawn: object = None  # what the page shows
-        self._listed = 0.0  # when the folder was listed (time.monotonic)
+        self._listed = 0.0  # when the folder was listed (steady)
 
     def show(self, shown: Shown | None) -> None:
         """Show another robot, after the scene was cleared, or none. The program stays."""
@@ -112,13 +113,13 @@ class Teach(Room):
         """Pause a run that nobody can see any more."""
         if self._runs.active and not self._server.get_clients():
             self._runs.pause(CLOSED)
-            self._runs.update(time.monotonic())
+            self._runs.update(steady())
 
     def come_to_rest(self) -> None:
         """End a run, which only this program can go on with; stop the arm, restore its speed."""
         self._runs.abort('ik_viewer has ended')
-        deadline = time.monotonic() + PATIENCE
-        while self._runs.active and time.monotonic() < deadline:
+        deadline = steady() + PATIENCE
+        while self._runs.active and steady() < deadline:
             time.sleep(0.05)
 
     def close(self) -> None:
@@ -143,7 +144,7 @@ class Teach(Room):
                     self._drawn = None  # the editor shows the point as it is
             if self._program is not before:
                 self._runs.edited(before, self._program)
-        now = time.monotonic()
+        now = steady()
         self._runs.update(now)
         if now - self._listed > LISTED:
             self._listed = now
@@ -174,7 +175,7 @@ class Teach(Room):
             if what != CHECK:
                 self._tool.end_goal()
             wanted = Wanted(what, self._program, self._text, int(self._panel.loops.value))
-            self._runs.want(wanted, time.monotonic())
+            self._runs.want(wanted, steady())
         elif what in (OPEN, UPLOAD, NEW, TOOL):
             self._change_program(press)
         else:
