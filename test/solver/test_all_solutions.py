@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from made_arms import make_arm, random_unit
 from scipy.optimize import least_squares
 
-from ik_node import Arm, Goal, InputError
+from ik_node import Arm, Goal, IkSolver, InputError
 from ik_node.kernels.arrays.distance import DISTINCT
 from ik_node.solver.all_solutions import MISSED_SHARE, missed_share
 from ik_node.solver.elimination.elimination import MOST_SOLUTIONS
@@ -211,7 +211,7 @@ def test_joints_that_are_free_because_of_the_goal_hide_no_solution():
     arm = arm_of('seed_arm').robot
     arm = Arm(arm, 'tool0', (1.0, 0.0, 0.0))
     solver, free = new_solver(arm), 0
-    for q in arm.sample(np.random.default_rng(7), 100):
+    for q in arm.sample(np.random.default_rng(7), 25):
         for q[4] in (-np.pi / 2, 0.0, np.pi / 2):
             position, direction = arm.fk(q)
             axis = arm.frames(q)[1]
@@ -220,6 +220,22 @@ def test_joints_that_are_free_because_of_the_goal_hide_no_solution():
             assert solutions or not solutions.complete
             free += bool(abs(direction @ axis) > 1.0 - 1e-12)
     assert free
+
+
+@pytest.mark.parametrize('tilt', [0.0, 3e-6])
+def test_a_self_motion_is_one_entry_even_where_it_meets_the_goal_only_nearly(tilt):
+    """With the tool axis along axes 2, 3, 4, or nearly, these three joints have one to spare."""
+    arm = Arm(arm_of('so101_like').robot, arm_of('so101_like').tip_link, (1.0, 0.0, 0.0))
+    solver, q = IkSolver(arm, compile='wait'), np.array([0.2, -0.3, 0.5, 0.4, 1.619476])
+    position, axis = arm.fk(q)[0], -arm.frames(q)[1] + [0.0, 0.0, tilt]
+    goal = Goal(position, axis / np.linalg.norm(axis))
+    for seed in (arm.middle, arm.lower):
+        (solution,) = solver.solve_all(goal, seed)
+        assert solution.self_motion
+        assert solver.evaluate(goal, solution.q).solved
+        null = _null_space(arm.jacobian(solution.q))
+        inside = (solution.q[1:4] > arm.lower[1:4] + 1e-3).all()
+        assert not inside or np.abs(null.T @ (seed - solution.q)).max() < 1e-3
 
 
 # --- none, and when to stop ----------------------------------------------------------------------------

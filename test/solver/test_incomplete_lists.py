@@ -123,15 +123,6 @@ def test_a_list_is_not_complete_where_the_last_form_of_elimination_has_lost_what
     assert not solver.solve_all(goal).complete
 
 
-def test_what_the_time_does_not_suffice_to_look_at_is_not_called_free() -> None:
-    arm = wrist_arm_that_locks()
-    solver, q = IkSolver(arm), np.array([0.4, 0.3, -1.2, 1.0, 0.0])
-    goal = Goal(*arm.fk(q))
-    rows = np.array([one.q for one in solver.solve_all(goal, time_budget=np.inf) if one.self_motion])
-    assert all(solver._parts.all_solutions.movable(goal, rows))
-    assert not any(solver._parts.all_solutions.movable(goal, rows, deadline=0.0))
-
-
 @pytest.mark.parametrize(
     ('seed', 'position', 'direction'),
     [
