@@ -170,16 +170,39 @@ def examples() -> dict[str, str]:
 def api() -> str:
     """Return a page with every public name of ik_node."""
     import ik_node
+    from ik_node.solver.methods.registry import METHODS
+    from ik_node.solver.restarts import SCHEDULES, Schedule
 
     lines = ['# Python API', '', 'Everything that `from ik_node import ...` offers.']
     lines += ['The examples run as one session, in the order of `docs/reference/examples.txt`.', '']
     example = examples()
     for name in ik_node.__all__:
-        kind, members = 'function', []
-        if isinstance(getattr(ik_node, name), type):
-            kind, members = 'class', ['   :members:']
+        value, kind, members = getattr(ik_node, name), 'function', []
+        listed = isinstance(value, enum.EnumMeta)
+        if isinstance(value, type):
+            kind, members = 'class', [] if listed else ['   :members:']
         lines += [f'## {name}', '', '```{eval-rst}', f'.. auto{kind}:: ik_node.{name}', *members, '```', '']
+        if listed:
+            texts = meanings(value) or {one.name: one.remedy for one in value}
+            lines += [*table(value, 'meaning or remedy', texts), '']
         lines += ['```pycon', example[name], '```', '']
+    lines += ['## METHODS', '', 'What `method` of `IkSolver` may be; the first is the default.', '']
+    lines += [
+        '| value | meaning |',
+        '|---|---|',
+        *(f'| `{key}` | {row.text} |' for key, row in METHODS.items()),
+    ]
+    lines += [
+        '',
+        '## SCHEDULES',
+        '',
+        'What `schedule` of `IkSolver` may be: how random restarts cool down.',
+        '',
+    ]
+    columns = Schedule._fields
+    lines += [f'| value | {" | ".join(columns)} |', '|---' * (1 + len(columns)) + '|']
+    lines += [f'| `{key}` | {" | ".join(map(str, row))} |' for key, row in SCHEDULES.items()]
+    lines += ['', inspect.cleandoc(Schedule.__doc__ or ''), '']
     return '\n'.join(lines)
 
 

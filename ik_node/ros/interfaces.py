@@ -91,24 +91,16 @@ class SubscribedTopic(Topic):
         refuse: called with an empty message that has the header, and the reason, for a message that is too
         large; by default the reason is logged. informed: callback takes the MessageInfo too.
         """
-        name, log, remarks = self.named(prefix), node.get_logger(), Remarks()
+        name, told = self.named(prefix), _teller(node, self.named(prefix))
 
         def take(data: bytes, info: MessageInfo) -> None:
-            reason, message = '', None
-            if len(data) > self.largest:
-                reason = f'the message has {len(data)} bytes, but at most {self.largest} are read'
-                if refuse is not None:
-                    refuse(self._with_header(data), reason)
-                    return
-            else:
-                try:
-                    message = deserialize_message(data, self.type)
-                except Exception as error:  # of rclpy, for times and strings that it cannot represent
-                    reason = f'rclpy cannot read it: {type(error).__name__}: {escaped(str(error))}'
+            message, reason = _message(self.type, data, self.largest)
             if message is not None:
                 callback(message, *(info,) * informed)
-            elif remarks.new(sentence := f'message on {name} ignored: {reason}'):
-                log.error(sentence)
+            elif refuse is not None and len(data) > self.largest:
+                refuse(self._with_header(data), reason)
+            else:
+                told(reason)
 
         return node.create_subscription(self.type, name, with_message_info(take), self.qos, raw=True)
 
@@ -118,6 +110,49 @@ class SubscribedTopic(Topic):
         with contextlib.suppress(Exception):  # an incomplete frame
             message.header = deserialize_message(data[:HEADER], Header)
         return message
+
+
+def subscribe(
+    node: Node,
+    kind: Any,
+    name: str,
+    callback: Callable[[Any], None],
+    qos: QoSProfile,
+    largest: int = MANY_JOINTS,
+    group: CallbackGroup | None = None,
+) -> Subscription:
+    """Return a subscription to a topic of another program; larger messages [bytes] are logged and ignored."""
+    told = _teller(node, name)
+
+    def take(data: bytes) -> None:
+        message, reason = _message(kind, data, largest)
+        if message is None:
+            told(reason)
+        else:
+            callback(message)
+
+    return node.create_subscription(kind, name, take, qos, raw=True, callback_group=group)
+
+
+def _message(kind: Any, data: bytes, largest: int) -> tuple[Any, str]:
+    """Return a message, or None and why it is not read: before it is converted, if it is too large."""
+    if len(data) > largest:
+        return None, f'the message has {len(data)} bytes, but at most {largest} are read'
+    try:
+        return deserialize_message(data, kind), ''
+    except Exception as error:  # of rclpy, for times and strings that it cannot represent
+        return None, f'rclpy cannot read it: {type(error).__name__}: {escaped(str(error))}'
+
+
+def _teller(node: Node, name: str) -> Callable[[str], None]:
+    """Return what logs why messages of a topic are ignored."""
+    remarks, log = Remarks(), node.get_logger()
+
+    def tell(reason: str) -> None:
+        if remarks.new(reason):
+            log.error(f'message on {name} ignored: {reason}')
+
+    return tell
 
 
 class Service(Interface):
@@ -277,8 +312,8 @@ PROJECTED_POSE = PublishedTopic(
 PROJECTION = PublishedTopic(
     '~/projection',
     'diagnostic_msgs/DiagnosticStatus',
-    'the same response: `status`, `position_error`, `direction_error`, `reason`, `goal_stamp`, `frame`, and '
-    '`joint <name>` for every joint',
+    'the same response: `status`, `position_error`, `direction_error`, `roll_error`, `reason`, `goal_stamp`, '
+    '`frame`, and `joint <name>` for every joint',
     STREAM,
 )
 FK_POSE = PublishedTopic(

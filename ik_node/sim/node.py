@@ -19,8 +19,9 @@ from ik_node.errors import IkError, InputError
 from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import joint_state, seconds
 from ik_node.ros.goals.node_time import NodeTime
+from ik_node.ros.interfaces import DESCRIPTION, subscribe
 from ik_node.ros.neighbours import Neighbours
-from ik_node.ros.qos import LATCHED, STREAM
+from ik_node.ros.qos import STREAM
 from ik_node.ros.remarks import Remarks
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.settings_declaration import declare
@@ -51,7 +52,7 @@ class PlantNode(ClosableNode):
                 settings.robot_description or load_description(settings.urdf_file, settings.xacro_args)
             )
         else:
-            self.create_subscription(String, 'robot_description', self._describe, LATCHED)
+            DESCRIPTION.subscription(self, self._describe)
             self.get_logger().info('waiting for robot_description')
         for kind, topic, command in (
             *(
@@ -61,7 +62,7 @@ class PlantNode(ClosableNode):
             (Float64MultiArray, 'position_commands', forward),
             (JointState, 'joint_commands', drive),
         ):
-            self.create_subscription(kind, topic, partial(self._take, command), STREAM)
+            subscribe(self, kind, topic, partial(self._take, command), STREAM)
         self.create_timer(1.0 / settings.publish_rate, self._publish)
 
     def _mind_neighbours(self) -> None:

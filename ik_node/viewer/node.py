@@ -19,9 +19,10 @@ from ik_node.model.robot import Robot
 from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.conversions import finite_positions
+from ik_node.ros.interfaces import DESCRIPTION, subscribe
 from ik_node.ros.neighbours import Neighbours, digest
 from ik_node.ros.polled import Polled
-from ik_node.ros.qos import LATCHED, STREAM
+from ik_node.ros.qos import STREAM
 from ik_node.ros.run import ClosableNode, run
 from ik_node.steady import steady
 from ik_node.viewer.button_services import ArmButtons
@@ -120,7 +121,7 @@ class ViewerNode(ClosableNode):
         self.create_timer(1.0, self._refresh, clock=clock)
         self._subscriptions_of_page: list[Subscription] = []  # while a page is open
         self._sleep()
-        self.create_subscription(String, 'robot_description', self._described, LATCHED)
+        DESCRIPTION.subscription(self, self._described)
         self._pages.watch(self._scene.greet)
         # Not logged: everybody in the ROS domain can read /rosout, and the URL gives access.
         say(f'ik_viewer: open {self._pages.url} in a browser')
@@ -160,10 +161,8 @@ class ViewerNode(ClosableNode):
     def _wake(self) -> None:
         """Subscribe to the topics of the page. The last status arrives at once, joints later."""
         self._subscriptions_of_page = [
-            self.create_subscription(
-                JointState, 'joint_states', self._states.append, STREAM, callback_group=self._polled
-            ),
-            self.create_subscription(DiagnosticArray, '/diagnostics', self._store_diagnostics, STREAM),
+            subscribe(self, JointState, 'joint_states', self._states.append, STREAM, group=self._polled),
+            subscribe(self, DiagnosticArray, '/diagnostics', self._store_diagnostics, STREAM),
             *(subscription for tool in self._tools for subscription in tool.subscribe()),
             *(subscription for room in self._rooms for subscription in room.subscribe()),
         ]

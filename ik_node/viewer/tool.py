@@ -17,6 +17,7 @@ from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import matrix_pose, report_values
 from ik_node.ros.foreign_goals import ForeignGoals, goal_in_base
+from ik_node.ros.interfaces import subscribe
 from ik_node.ros.qos import LATCHED, NEWEST
 from ik_node.steady import steady
 from ik_node.viewer.goal_track import GoalTrack
@@ -66,7 +67,7 @@ class ViewedTool:
         """Subscribe to goals and reports; the caller unsubscribes."""
         before = self._before
         return [
-            self._node.create_subscription(kind, source, self._store(topic), qos)
+            subscribe(self._node, kind, source, self._store(topic), qos)
             for kind, topic, source, qos in (
                 (PoseStamped, 'goal_pose', f'{before}goal_pose', NEWEST),
                 (PointStamped, 'goal_point', f'{before}goal_point', NEWEST),

@@ -27,6 +27,7 @@ from ik_node.control.state.states import State
 from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import matrix_pose, pose_matrix
 from ik_node.ros.goals.frames import Frames
+from ik_node.ros.moveit import answers
 from ik_node.ros.moveit.answers import Code, Query, RejectedError, forward, inverse
 from ik_node.share import share_path
 from ik_node.solver.solver import IkSolver
@@ -211,6 +212,29 @@ def test_several_tools_are_answered_together(name):
     assert inverse(query, request)[1].startswith('right: solved')
     request.group_name = 'arms'
     assert rejected(query, request).code is Code.INVALID_GROUP_NAME
+
+
+@pytest.mark.parametrize('case', range(2))
+def test_tools_that_share_joints_get_the_rolls_of_their_poses(case, monkeypatch):
+    query, left, values = two_tools('torso_arms')
+    (model,) = query.models.values()
+    monkeypatch.setattr(answers, 'TURNING', math.inf)
+    wanted, seed = (left.joints.named(values) for _ in range(2))
+    drawn = model.tree.sample(np.random.default_rng(case), 2)
+    for named, q in zip((wanted, seed), drawn, strict=True):
+        named.update(zip(model.joint_names, q.tolist(), strict=True))
+    request = PositionIKRequest(
+        ik_link_names=['right_tool0', 'left_tool0'],
+        pose_stamped_vector=[at(left, f'{side}_tool0', '', **wanted) for side in ('right', 'left')],
+        robot_state=state(**seed),
+    )
+    goals = {
+        side: left.pose_goal(pose_matrix(pose.pose))
+        for side, pose in zip(('right', 'left'), request.pose_stamped_vector, strict=True)
+    }
+    nearest = model.solver.solve(goals, [seed[name] for name in model.joint_names])
+    assert max(solution.lateral_error for solution in nearest.tools.values()) > 0.1
+    assert inverse(query, request)[1] == 'right: solved; left: solved'
 
 
 def test_what_cannot_be_reached_is_told_with_the_reason(little):

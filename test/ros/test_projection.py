@@ -61,6 +61,7 @@ def test_the_nearest_pose_is_told_and_the_arm_stays_where_it_is(client):
     pose, said, values = asker.ask(point, axis)
     assert said.level == DiagnosticStatus.OK
     assert values['status'] == 'solved'
+    assert float(values['roll_error']) >= 0.0
     assert pose.header.frame_id == 'base_link'
     np.testing.assert_allclose(pose_matrix(pose.pose)[:3, 3], point, atol=1e-5)
     q = [float(values[f'joint {name}']) for name in ARM_JOINTS]

@@ -19,6 +19,8 @@ import pytest
 import ik_node
 from ik_node.control.state.states import State
 from ik_node.solver.goal import Cause, Status
+from ik_node.solver.methods.registry import METHODS
+from ik_node.solver.restarts import SCHEDULES
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / 'docs'
@@ -123,6 +125,7 @@ def test_the_generated_pages_are_complete() -> None:
     assert all(f'| `{key}` | ' in generated.messages() for key in ('goal_stamp', 'share_done'))
     for name in ik_node.__all__:
         assert f':: ik_node.{name}\n' in generated.api()
+    assert all(f'| `{name}` | ' in generated.api() for name in (*METHODS, *SCHEDULES, 'SOLVED', 'TIME'))
 
 
 def test_the_pip_lines_bring_what_rosdep_does_not() -> None:

@@ -54,6 +54,7 @@ class Projection:
             'status': solution.status.value,
             'position_error': solution.position_error,
             'direction_error': solution.direction_error,
+            'roll_error': '' if solution.lateral_error is None else solution.lateral_error,
             'reason': solution.reason or '',
             'goal_stamp': query.stamp,
             'frame': query.frame,

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from geometry_msgs.msg import PoseStamped
+from scipy.optimize import minimize
 from sensor_msgs.msg import JointState
 
 from ik_node.checks import Array
@@ -26,8 +27,13 @@ from ik_node.ros.conversions import joint_values, matrix_pose, pose_matrix
 from ik_node.ros.goals.frames import Frames
 from ik_node.solver.goal import Goal, Solution, Status
 from ik_node.solver.trees.clock import Clock
+from ik_node.solver.trees.tree_solver import TreeSolution
 
 ALTERNATIVES = 8  # number of other solutions to try if the nearest collides
+# If tools that share joints are turned: places of these joints to try, solutions of the tools at each, how
+# many of the best places are moved on, by this step [rad or m], and for how long at most [s]
+TRUNKS, LIMBS, REFINED, STEP, TURNING = 16, 8, 3, 0.1, 1.0
+WORST = 100.0  # [rad] of roll, for what is not solved
 TURNED = 1e-3  # [rad] of the roll above which it is reported
 CONSTRAINTS = (
     'joint_constraints',
@@ -294,12 +300,61 @@ def _together(
     for model in dict.fromkeys(query.group(tool) for tool in goals):
         own = {tool: goal for tool, goal in goals.items() if query.group(tool) is model}
         if isinstance(model, TreeModel):
-            free = model.arms.keys() - own.keys()
-            solved = model.solver.solve(own, values[model.index], free=free, time_budget=_budget(clock))
-            found |= solved.tools
+            found |= _least_turned(model, own, values[model.index], clock).tools
         else:
             found |= next(_alone(query, own, values, clock))
     yield {tool: found[tool] for tool in goals}
+
+
+def _least_turned(model: TreeModel, goals: Mapping[str, Goal], q: Array, clock: Clock) -> TreeSolution:
+    """Return the solution nearest to q (k,), or one with a lesser roll error if that one is turned.
+
+    For given shared joints each tool has a few solutions, independent of those of the others.
+    """
+    tree, free = model.tree, model.arms.keys() - goals.keys()
+    best = model.solver.solve(goals, q, free=free, time_budget=_budget(clock))
+    if not (best.solved and _rolls(best)):
+        return best
+    end = Clock(min(TURNING, clock.left))
+    uses = np.zeros(len(q), dtype=int)
+    for tool in goals:
+        uses[tree.columns[tool]] += 1
+    shared = uses > 1
+    samples = tree.sample(np.random.default_rng(0), TRUNKS)
+
+    def tried(seed: Array) -> TreeSolution:
+        nonlocal best
+        found = model.solver.solve(goals, seed, free=free, time_budget=end.left)
+        if found.solved and _rolls(found) < _rolls(best):
+            best = found
+        return found
+
+    def turned_at(place: Array) -> float:
+        """Return the least roll error [rad] with the shared joints at a place, as far as it is found."""
+        whole, least = best.q.copy(), dict.fromkeys(goals, WORST)
+        whole[shared] = place
+        for limbs in (best.q, *samples[:LIMBS]):
+            if end.late or not _rolls(best):
+                return 0.0
+            found = tried(np.where(shared, whole, limbs))
+            if found.solved and np.allclose(found.q[shared], place):
+                for tool, solution in found.tools.items():
+                    if _turned(solution) < least[tool]:
+                        least[tool], whole[tree.columns[tool]] = _turned(solution), solution.q
+        if max(least.values()) < WORST:
+            tried(whole)
+        return sum(least.values())
+
+    places = [best.q[shared], *samples[:, shared]]
+    for place in sorted(places, key=turned_at)[:REFINED]:
+        corners = np.vstack([place, place + STEP * np.eye(len(place))])
+        minimize(turned_at, place, method='Nelder-Mead', options={'initial_simplex': corners})
+    return best
+
+
+def _rolls(found: TreeSolution) -> float:
+    """Return the sum of the roll errors of the tools [rad]."""
+    return sum(map(_turned, found.tools.values()))
 
 
 def _budget(clock: Clock) -> float | None:

@@ -23,6 +23,7 @@ from ik_node.cli.arguments import PlainParser, add_goal, unit_direction
 from ik_node.console import run, say, without_ros
 from ik_node.errors import OTHER_USER, InputError
 from ik_node.ros.conversions import array_point, matrix_pose, report_values, stamp_text
+from ik_node.ros.interfaces import subscribe
 from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.programs.spinning import Spinner
 from ik_node.ros.run import begin
@@ -52,8 +53,8 @@ class Goto:
         self._unread: deque[dict[str, str]] = deque()  # reports on the goal
         self._number = 0  # of the goal
         self._other, self._latest = 0, 0.0  # highest number and stamp of other goals that moved the arm
-        self._hearing = self._node.create_subscription(
-            DiagnosticStatus, f'{ARM}/{self._prefix}status', self._hear, HEARD
+        self._hearing = subscribe(
+            self._node, DiagnosticStatus, f'{ARM}/{self._prefix}status', self._hear, HEARD
         )
 
     def close(self) -> None:

@@ -14,10 +14,10 @@ from std_msgs.msg import String
 from ik_node.cli.arguments import PlainParser
 from ik_node.console import run, say, without_ros
 from ik_node.errors import OTHER_USER, InputError, quoted
+from ik_node.ros.interfaces import DESCRIPTION
 from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.programs.player import Player
 from ik_node.ros.programs.spinning import Spinner
-from ik_node.ros.qos import LATCHED
 from ik_node.ros.run import begin
 from ik_node.ros.sessions import join
 from ik_node.steady import steady
@@ -41,7 +41,7 @@ class Play:
         sends = [f'{prefix}goal_joints', f'{prefix}goal_path']
         self._player = Player(self._node, Neighbours(self._node, 'ik_play', sends=sends), program.tool)
         self._text = ''
-        self._node.create_subscription(String, 'robot_description', self._describe, LATCHED)
+        DESCRIPTION.subscription(self._node, self._describe)
 
     def close(self) -> None:
         """End the node."""

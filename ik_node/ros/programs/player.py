@@ -19,6 +19,7 @@ from std_srvs.srv import Trigger
 
 from ik_node.errors import InputError
 from ik_node.ros.conversions import matrix_pose, measured_values, report_values, stamp_text
+from ik_node.ros.interfaces import subscribe
 from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.programs.node_settings import NodeSettings
 from ik_node.ros.qos import STREAM
@@ -84,10 +85,9 @@ class Player:
     def prepare(self, now: float) -> None:
         """Begin to listen, at now [s]."""
         if not self._hearing:
-            subscribe = self._node.create_subscription
             self._hearing = [
-                subscribe(DiagnosticStatus, self._topic, self._hear, HEARD),
-                subscribe(JointState, 'joint_states', self._move, STREAM),
+                subscribe(self._node, DiagnosticStatus, self._topic, self._hear, HEARD),
+                subscribe(self._node, JointState, 'joint_states', self._move, STREAM),
             ]
         self._reports.clear()
         self.joints.clear()

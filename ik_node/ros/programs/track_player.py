@@ -17,6 +17,7 @@ from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
 from ik_node.ros.conversions import NS_PER_S, matrix_pose
+from ik_node.ros.interfaces import subscribe
 from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.qos import LATCHED, MEASURED, NEWEST
 from ik_node.ros.run import ClosableNode, run
@@ -41,8 +42,8 @@ class GoalsNode(ClosableNode):
         self._armed = False  # an arm is running
         self._refused = ''  # why no goals are sent
         self._met = Neighbours(self, 'ik_goals', sends=['goal_pose'])
-        self._joint_states: Subscription | None = self.create_subscription(
-            JointState, 'joint_states', self._hear, MEASURED
+        self._joint_states: Subscription | None = subscribe(
+            self, JointState, 'joint_states', self._hear, MEASURED
         )
         self.get_logger().info('waiting for joint_states')
         self._apply(self._settings)

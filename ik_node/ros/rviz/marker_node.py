@@ -25,8 +25,9 @@ from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.compat import installed
 from ik_node.ros.conversions import finite_positions, matrix_pose, pose_matrix
 from ik_node.ros.foreign_goals import ForeignGoals, goal_in_base
+from ik_node.ros.interfaces import DESCRIPTION, subscribe
 from ik_node.ros.neighbours import Neighbours
-from ik_node.ros.qos import LATCHED, NEWEST, STREAM
+from ik_node.ros.qos import NEWEST, STREAM
 from ik_node.ros.remarks import Remarks
 from ik_node.ros.remote_parameters import RemoteParameters
 from ik_node.ros.run import ClosableNode, run
@@ -72,12 +73,12 @@ class MarkerNode(ClosableNode):
         self._goals = self.create_publisher(PoseStamped, 'goal_pose', NEWEST)
         self._met = Neighbours(self, 'ik_marker', sends=['goal_pose'])
         self._queries = self.create_publisher(PoseStamped, 'ik_node/project_pose', NEWEST)
-        self.create_subscription(String, 'robot_description', self._on_description, LATCHED)
-        self.create_subscription(JointState, 'joint_states', self._on_joints, NEWEST)
-        self.create_subscription(PoseStamped, 'goal_pose', self._on_goal, STREAM)
-        self.create_subscription(PointStamped, 'goal_point', self._on_goal, STREAM)
-        self.create_subscription(JointState, 'goal_joints', self._on_joint_goal, STREAM)
-        self.create_subscription(PoseStamped, 'ik_node/projected_pose', self._on_answer, STREAM)
+        DESCRIPTION.subscription(self, self._on_description)
+        subscribe(self, JointState, 'joint_states', self._on_joints, NEWEST)
+        subscribe(self, PoseStamped, 'goal_pose', self._on_goal, STREAM)
+        subscribe(self, PointStamped, 'goal_point', self._on_goal, STREAM)
+        subscribe(self, JointState, 'goal_joints', self._on_joint_goal, STREAM)
+        subscribe(self, PoseStamped, 'ik_node/projected_pose', self._on_answer, STREAM)
         self._track = RemoteParameters(self, 'ik_goals', ['track'], self._rejected)
         self._server = make_server(self, 'ik_marker', feedback_sub_qos=FEEDBACK)
         self._menu = MarkerMenu(self, make_menu(), self._pressed)

@@ -12,6 +12,7 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
 from ik_node.errors import LARGEST
+from ik_node.ros.interfaces import subscribe
 from ik_node.ros.qos import MEASURED
 from ik_node.steady import steady
 from ik_node.viewer.panel.html import Colour
@@ -45,8 +46,8 @@ class Plots(Room):
         """Subscribe to commands and measurements of a driver."""
         self._measured, self._commands = None, {STATES: Commands(), COMMANDED: Commands()}
         return (
-            self._node.create_subscription(JointState, MEASURED_STATES, self._measure, MEASURED),
-            self._node.create_subscription(JointState, COMMANDED, self._commands[COMMANDED].add, MEASURED),
+            subscribe(self._node, JointState, MEASURED_STATES, self._measure, MEASURED),
+            subscribe(self._node, JointState, COMMANDED, self._commands[COMMANDED].add, MEASURED),
         )
 
     def _measure(self, message: JointState) -> None:

@@ -15,6 +15,7 @@ from rclpy.task import Future
 from std_srvs.srv import SetBool, Trigger
 
 from ik_node.ros.conversions import report_values
+from ik_node.ros.interfaces import subscribe
 from ik_node.ros.qos import STREAM
 from ik_node.ros.remote_parameters import RemoteParameters
 from ik_node.steady import steady
@@ -49,7 +50,7 @@ class Servos(Room):
 
     def subscribe(self) -> Sequence[Subscription]:
         """Subscribe to the status of the driver."""
-        return (self._node.create_subscription(DiagnosticArray, '/diagnostics', self._take, STREAM),)
+        return (subscribe(self._node, DiagnosticArray, '/diagnostics', self._take, STREAM),)
 
     def _take(self, message: DiagnosticArray) -> None:
         self._status = next((one for one in message.status if one.name == self._driver), self._status)
