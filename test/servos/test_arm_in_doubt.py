@@ -315,3 +315,26 @@ def test_the_first_goals_are_those_of_the_start_whatever_is_measured_next():
             bus.clock.sleep(0.01)
         inner.close()
         assert {goal for _, id, goal in bus.log('goals') if id == 3} <= set(range(2040, 2057))
+
+
+def test_a_torque_limit_that_another_program_lowers_is_told_and_restored(loaded):
+    loaded.clock.sleep(1.0)
+    loaded.bus.call('put', id=2, value=100, **TORQUE_LIMIT)
+    loaded.until(ArmState.FAULTED)
+    assert 'servo 2 (shoulder_lift) has torque_limit 100' in loaded.arm.snapshot.reason
+    assert loaded.bus.call('get', id=2, **TORQUE_LIMIT) == 1000
+    place = loaded.tick('shoulder_lift')
+    loaded.clock.sleep(2.0)
+    assert loaded.tick('shoulder_lift') == pytest.approx(place, abs=2 * DEGREE)
+    loaded.arm.clear()
+    loaded.until(ArmState.HOLDING)
+
+
+def test_a_servo_that_another_program_lets_turn_without_end_gets_no_torque(loaded):
+    loaded.bus.call('put', id=5, address=33, size=1, value=1)
+    loaded.until(ArmState.FAULTED)
+    assert 'servo 5 (wrist_roll) has operating_mode 1' in loaded.arm.snapshot.reason
+    assert loaded.bus.state()[5]['torque'] == 0
+    with pytest.raises(ArmError, match='operating mode 1'):
+        loaded.arm.clear()
+    assert loaded.bus.state()[5]['torque'] == 0

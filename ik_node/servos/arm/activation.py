@@ -13,6 +13,7 @@ from ik_node.servos.arm.sag import MOST_LEAD
 from ik_node.servos.arm.survey import (
     ArmError,
     ServoSurvey,
+    check_mode,
     named,
     named_all,
     read,
@@ -220,6 +221,7 @@ def _prepare(transport: Transport, servo: ServoSurvey, on: bool, first: float) -
     first: that share, of a servo that is off.
     """
     joint, model = servo.joint, servo.model
+    check_mode(transport, joint, model)
     if 'bus_watchdog' in model.registers:
         write(transport, joint, model, 'bus_watchdog', 0)
     if on:  # with less it would sink

@@ -19,6 +19,7 @@ from ik_node.servos.arm.activation import (
     Shares,
     check_place,
     has_torque,
+    limit_torque,
     reset,
     switch_off,
     switch_on,
@@ -39,6 +40,7 @@ from ik_node.servos.calibration.zeros import ArmCalibration
 
 SILENCE = 0.3  # [s] without an answer of a servo after which no command is followed
 MOST_PERIODS = 5.0  # of motion in one cycle, after one that was late
+LOOK = 8  # cycles from one look at what other programs may change to the next: each servo about once a second
 HELD = 'held until it is cleared'
 BEING_OFF = 'the torque is being switched off'
 NO_SERVO = 'no servo answers any more. Is the power supply of the arm on?'
@@ -84,6 +86,7 @@ class ArmCycle:
         self.torque = Torque(transport, servos)
         self.measured: dict[str, JointMeasurement] = {}
         self.state, self._reason = ArmState.PASSIVE, ''
+        self._cycles = 0
         self._missing = False  # a servo does not answer, and that is the fault
         self._soft_start = SoftStart()
         self.time = self._moved = time.monotonic()  # of the measurement; when goals were sent
@@ -130,6 +133,7 @@ class ArmCycle:
         """Measure, and move the goals. Raises PortError."""
         self._measure()
         self._watch(self.time)
+        self._watch_others()
         if self.state in WITH_GOALS:
             now = time.monotonic()
             self._move(now, min(now - self._moved, MOST_PERIODS / self._options.rate))
@@ -172,6 +176,25 @@ class ArmCycle:
         elif self.state in POWERED and self.torque.stopped():
             self._watch_again()
             self._hold()
+
+    def _watch_others(self) -> None:
+        """Look whether another program has changed what holds the arm."""
+        self._cycles += 1
+        if self._cycles % LOOK or self.state not in POWERED or not self._soft_start.ended:
+            return
+        limit = self._options.torque_limit
+        found = self.torque.changed(limit)
+        if found is None:
+            return
+        servo, turns, reason = found
+        if 'overload' in self._measuring.lasting.get(servo.joint.name, ()):
+            return  # its firmware may have done that
+        self._fault(reason)
+        if turns:
+            with contextlib.suppress(ArmError):  # it is told that it does not answer
+                switch_off(self._transport, [servo])
+        else:
+            limit_torque(self._transport, [(servo, limit)])  # it would sink
 
     def _watch_again(self) -> None:
         with contextlib.suppress(ArmError):  # a servo does not answer: again in the next cycles

@@ -26,6 +26,11 @@ class SoftStart:
         """Let the torque of servos grow from their shares on."""
         self._growing, self.since = deque(servos), time.monotonic()
 
+    @property
+    def ended(self) -> bool:
+        """Whether all servos have their limit."""
+        return not self._growing
+
     def confirmed(self, servos: Iterable[ServoSurvey], limit: float) -> dict[int, float]:
         """Return the shares, by id, of the servos that have their share in the end, limit."""
         growing = {servo.joint.id for servo, _ in self._growing}

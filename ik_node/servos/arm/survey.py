@@ -170,10 +170,7 @@ def _surveyed(transport: Transport, joint: JointProfile) -> ServoSurvey:
         if other is None or other.registers is not model.registers:
             raise ArmError(f'{named(joint)} is {shown}, the profile has {model.name}: choose another profile')
         model = other
-    mode = read_constant(transport, joint, model, 'operating_mode')
-    if mode not in model.position_modes:
-        allowed = ' or '.join(map(str, sorted(model.position_modes)))
-        raise ArmError(f'{named(joint)} is in operating mode {mode}, it must be {allowed}')
+    check_mode(transport, joint, model)
     counts = {name: read_constant(transport, joint, model, name) for name in registers_of(model)}
     time_profile = bool(counts.get('drive_mode', 0) & TIME_PROFILE)
     limited = 'current_limit' in model.registers
@@ -184,6 +181,14 @@ def _surveyed(transport: Transport, joint: JointProfile) -> ServoSurvey:
     )
     gain = read_constant(transport, joint, model, 'p_gain')
     return ServoSurvey(joint, model, recorded_in(model, counts), time_profile, most, (low, high), gain)
+
+
+def check_mode(transport: Transport, joint: JointProfile, model: ServoModel) -> None:
+    """Raise ArmError if a servo does not go to positions: with torque it might turn without end."""
+    mode = read_constant(transport, joint, model, 'operating_mode')
+    if mode not in model.position_modes:
+        allowed = ' or '.join(map(str, sorted(model.position_modes)))
+        raise ArmError(f'{named(joint)} is in operating mode {mode}, it must be {allowed}')
 
 
 def wrong_supply(volts: float, allowed: tuple[float, float]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ik_node.servos.arm.activation import may_have_torque
-from ik_node.servos.arm.survey import ServoSurvey, named_all, try_read
+from ik_node.servos.arm.survey import ServoSurvey, named, named_all, try_read
 from ik_node.servos.bus.transport import Transport
 
 
@@ -17,7 +17,7 @@ class Torque:
         self._transport, self._servos = transport, servos
         self.on: set[str] = set()
         self._lost: dict[str, ServoSurvey] = {}  # servos that have lost it, by joint
-        self._checked = 0  # the servo that was checked last
+        self._checked = self._looked = 0  # the servo that was checked last, and the register
 
     def switched_on(self) -> None:
         """Note that all servos have torque."""
@@ -63,6 +63,26 @@ class Torque:
             else None
         )
         return found is not None and found <= 0
+
+    def changed(self, limit: float) -> tuple[ServoSurvey, bool, str] | None:
+        """Look at one register of one servo per call that only another program changes.
+
+        limit: the share of the torque that was set. Return the servo, whether it goes to no position any
+        more, and a sentence; None if nothing is changed.
+        """
+        self._looked = (self._looked + 1) % (2 * len(self._servos))
+        servo = self._servos[self._looked // 2]
+        name = 'operating_mode' if self._looked % 2 else 'torque_limit'
+        full = servo.model['torque_limit'].count(limit * servo.joint.torque)
+        allowed = servo.model.position_modes if self._looked % 2 else {full}
+        found = {try_read(self._transport, servo, name) for _ in range(2)}  # one may be damaged
+        if len(found) > 1 or found <= {None, *allowed}:
+            return None
+        must = ' or '.join(map(str, sorted(allowed)))
+        said = (
+            f'{named(servo.joint)} has {name} {found.pop()}, it must be {must}: another program has changed'
+        )
+        return servo, name == 'operating_mode', f'{said} it. End that program, then clear the fault'
 
     @property
     def loss(self) -> str:
