@@ -31,7 +31,7 @@ from ik_node.control.state.requests import HomeRequest
 from ik_node.control.state.states import COMMANDING, State
 from ik_node.errors import InputError
 
-SEQUENCES = int(os.environ.get('IK_NODE_SEQUENCES', '150'))
+SEQUENCES = int(os.environ.get('IK_NODE_SEQUENCES', '40'))
 LIMIT, FINGER = 2.5, 0.04
 SPEED = 2.0  # [rad/s, m/s] in the URDF
 FAR = 0.5  # [rad] outside its limits where no joint can be

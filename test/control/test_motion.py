@@ -5,11 +5,15 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from limit_judge import Judge
 
+from ik_node.control.joints.joint_group import JointGroup
 from ik_node.control.motion.motion import JointMotion
+from ik_node.control.motion.motion_state import MotionState
 from ik_node.control.motion.planned_motion import RETURN_SPEED
+from ik_node.control.robot.motion_limits import MotionLimits
 from ik_node.errors import InputError
 
 INF = math.inf
@@ -53,43 +57,44 @@ def random_target(rng, lower, upper):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 7))
-def test_limits_hold_on_every_sample_for_random_targets(seed, n):
+@given(st.integers(0, 2**32 - 1), st.integers(1, 7), st.booleans())
+@example(69, 1, True)
+def test_limits_hold_on_every_sample_whatever_is_asked(seed, n, follows):
+    """Targets inside, at and beyond the limits, moving or not, stops, other limits; the gate agrees."""
     rng = np.random.default_rng(seed)
-    motion, lower, upper, (velocity, acceleration, _) = random_motion(rng, n)
-    before, last = motion.position, motion.velocity
-    for _ in range(400):
-        if rng.random() < 0.1:
-            motion.go_to(random_target(rng, lower, upper))
-        if rng.random() < 0.01:
-            motion.stop()
-        dt = rng.uniform(0.001, 0.02)
-        position, speed = motion.step(dt)
-        assert (position >= lower).all()
-        assert (position <= upper).all()
-        assert (np.abs(speed) <= velocity + 1e-9).all()
-        assert (np.abs(motion.acceleration) <= acceleration + 1e-9).all()
-        # What a reader of the samples alone would compute from them:
-        assert (np.abs(position - before) <= velocity * dt + 1e-9).all()
-        assert (np.abs(speed - last) <= acceleration * dt + 1e-9).all()
-        before, last = position, speed
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 5))
-def test_position_limits_hold_while_the_other_limits_change(seed, n):
-    rng = np.random.default_rng(seed)
-    motion, lower, upper, limits = random_motion(rng, n)
+    _, lower, upper, (velocity, acceleration, jerk) = random_motion(rng, n)
+    if follows:
+        jerk = 10.0 * acceleration
+    limits = MotionLimits(lower, upper, velocity, acceleration, jerk)
+    group = JointGroup(tuple(map(str, range(n))), np.arange(n), limits, rng.uniform(lower, upper))
+    changes = not follows and rng.random() < 0.5  # of limits: then jerk may be exceeded
+    motion = group.motion
+    judge = Judge(lower, upper, velocity, acceleration, INF if changes else jerk)
+    amplitude, rate, phase = rng.uniform(0.0, 3.0), rng.uniform(0.1, 12.0), rng.uniform(0.0, 6.0)
+    judge(0.0, motion.position, motion.velocity, motion.acceleration)
+    time = 0.0
     for _ in range(300):
-        if rng.random() < 0.1:
-            motion.go_to(random_target(rng, lower, upper))
-        if rng.random() < 0.1:
-            motion.set_limits(*(limit * rng.uniform(0.1, 1.0) for limit in limits))
-        position, speed = motion.step(0.01)
-        assert (position >= lower).all()
-        assert (position <= upper).all()
-        assert (np.abs(speed) <= limits[0] + 1e-9).all()
-        assert (np.abs(motion.acceleration) <= limits[1] + 1e-9).all()
+        dt = 0.01 if follows else rng.uniform(0.001, 0.02)  # what follows is blended with regular periods
+        if follows and rng.random() < 0.95:
+            turn = rate * time + phase
+            rows = np.sin(turn), rate * np.cos(turn), -(rate**2) * np.sin(turn)
+            target = [np.full(n, amplitude * row) for row in rows]
+            target[0] += 0.01 * rng.normal(size=n) + 2.0 * (time > 3.0)
+            motion.follow(MotionState(*target), 0.04)
+        elif rng.random() < 0.1:
+            group.go_to(np.where(rng.random(n) < 0.1, np.nan, random_target(rng, lower, upper)))
+        if rng.random() < 0.01:
+            group.stop()
+        if changes and rng.random() < 0.03:
+            scale = rng.uniform(0.1, 1.0, (3, 1))
+            group.limit(MotionLimits(lower, upper, *(scale * np.array([velocity, acceleration, jerk]))))
+        assert group.step(dt) is None
+        judge(dt, motion.position, motion.velocity, motion.acceleration)
+        time += dt
+    group.stop()
+    for _ in range(1000):
+        group.step(0.02)
+    assert not motion.moving
 
 
 @settings(max_examples=30, deadline=None)
@@ -109,8 +114,7 @@ def test_the_newest_target_is_reached_and_kept(seed, n):
     assert not motion.step(0.01)[1].any()
 
 
-@pytest.mark.parametrize('velocity', [0.5, 1.0, 2.0])
-@pytest.mark.parametrize(('acceleration', 'jerk'), [(5.0, 50.0), (1.0, 10.0), (10.0, 100.0), (2.0, 20.0)])
+@pytest.mark.parametrize(('velocity', 'acceleration', 'jerk'), [(1.0, 5.0, 50.0), (0.5, 1.0, 10.0)])
 def test_round_numbers_do_not_leave_a_joint_where_it_is(velocity, acceleration, jerk):
     """At these distances a time-optimal plan changes its shape."""
     for distance in (2.0 * acceleration**3 / jerk**2, velocity**2 / acceleration, 0.1, 0.2, 0.5):

@@ -8,8 +8,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from control_harness import AFTER, SETTINGS, Asked, Rig
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from ik_node import Goal
 from ik_node.control.motion.motion import JointMotion
@@ -18,49 +16,6 @@ from ik_node.control.motion.motion_state import MotionState
 from ik_node.control.motion.pursuit import Pursuit
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.tracks.curves import Track
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    amplitude=st.floats(0.0, 3.0),
-    rate=st.floats(0.1, 12.0),
-    phase=st.floats(0.0, 6.0),
-    period=st.sampled_from([0.002, 0.01, 0.033]),
-    smoothing=st.sampled_from([0.01, 0.04, 0.5]),
-    seed=st.integers(0, 100),
-)
-@example(amplitude=0.8125, rate=1.25, phase=0.0, period=0.033, smoothing=0.01, seed=61)
-def test_the_limits_hold_whatever_the_target_does(amplitude, rate, phase, period, smoothing, seed):
-    """Targets beyond every limit, with steps and noise, that vanish now and then."""
-    rng = np.random.default_rng(seed)
-    lower, upper = np.array([-1.0, -np.inf]), np.array([1.0, np.inf])
-    velocity, acceleration, jerk = np.array([1.0, 2.0]), np.array([5.0, 3.0]), np.array([50.0, 30.0])
-    motion = JointMotion(lower, upper, [0.0, 0.0])
-    motion.set_limits(velocity, acceleration, jerk)
-    place, speed, rise = motion.position, motion.velocity, motion.acceleration
-    for k in range(300):
-        turn = rate * k * period + phase
-        if rng.random() < 0.95:
-            noise = 0.01 * rng.normal(size=2)
-            target = MotionState(
-                amplitude * np.sin([turn, turn]) + noise + (seed % 7 == 0) * (k > 150) * 2.0,
-                amplitude * rate * np.cos([turn, turn]),
-                -amplitude * rate**2 * np.sin([turn, turn]),
-            )
-            motion.follow(target, smoothing)
-        motion.step(period)
-        assert (motion.position >= lower - 1e-9).all()
-        assert (motion.position <= upper + 1e-9).all()
-        assert (np.abs(motion.velocity) <= velocity + 1e-6).all()
-        assert (np.abs(motion.acceleration) <= acceleration + 1e-6).all()
-        assert (np.abs(motion.acceleration - rise) <= jerk * period + 1e-6).all()
-        assert (np.abs(motion.velocity - speed) <= acceleration * period + 1e-6).all()
-        assert (np.abs(motion.position - place) <= velocity * period + 1e-6).all()
-        place, speed, rise = motion.position, motion.velocity, motion.acceleration
-    motion.stop()
-    for _ in range(3000):
-        motion.step(period)
-    assert not motion.moving
 
 
 def test_a_moving_target_is_met_without_lag_and_its_end_without_a_jump():
@@ -99,27 +54,26 @@ def chased_round(rates: list[float], seconds: float, start: float = 0.0) -> tupl
     return np.array(targets), np.array(joints)
 
 
-@pytest.mark.parametrize('start', [0.0, 0.3])
-@pytest.mark.parametrize('rate', [4.2, 4.4, 5.0, 7.0, 12.0, 30.0])
-def test_a_target_beyond_the_limits_does_not_make_the_joints_swing(rate, start):
+@pytest.mark.parametrize('rate', [4.2, 5.0, 12.0])
+def test_a_target_beyond_the_limits_does_not_make_the_joints_swing(rate):
     """4.08 rad/s need the whole acceleration limit. The box of the targets, grown by a fifth of its size."""
-    targets, joints = chased_round([rate], 8.0, start)
+    targets, joints = chased_round([rate], 8.0, 0.3)
     assert np.abs(joints[200:]).max() < 0.3 + 0.2 * 0.6
     assert np.linalg.norm(joints[300:] - targets[300:], axis=1).max() < 0.5
 
 
 def test_the_distance_from_the_target_grows_smoothly_with_its_rate():
-    rates = 3.6 * 1.02 ** np.arange(20)
+    rates = 3.6 * 1.04 ** np.arange(10)
     off = []
     for rate in rates:
         targets, joints = chased_round([rate], 8.0)
         off.append(np.median(np.linalg.norm(joints[400:] - targets[400:], axis=1)))
     assert off[0] < 1e-3
-    assert max(np.diff(off)) < 0.02  # a fifteenth of the radius
+    assert max(np.diff(off)) < 0.04  # a seventh of the radius
     assert off[-1] < 0.17
 
 
-@pytest.mark.parametrize('rate', [4.2, 5.0, 7.0])
+@pytest.mark.parametrize('rate', [4.2, 7.0])
 def test_beyond_the_limits_the_joints_stay_on_a_smaller_circle(rate):
     _, joints = chased_round([rate], 8.0)
     radius = np.linalg.norm(joints[500:], axis=1)
@@ -193,7 +147,7 @@ def test_a_goal_on_a_circle_is_followed_not_chased(model):
     assert chased > 0.005
 
 
-@pytest.mark.parametrize(('gap', 'most'), [(0.05, 0.0005), (0.1, 0.006), (0.2, 0.035)])
+@pytest.mark.parametrize(('gap', 'most'), [(0.05, 0.0005), (0.2, 0.035)])
 def test_an_arm_catches_up_with_a_circle_whose_goals_were_missing_for_a_moment(model, gap, most):
     """The goal moves by 0.1 m/s; with a new blend the arm would be behind for seconds."""
     _, distance = follow_circle(model, follow=True, missing=(3.0, 3.0 + gap))
@@ -241,8 +195,9 @@ def test_the_blend_continues_from_joints_that_a_limit_has_taken_off_it():
     assert yielded > 10
 
 
-@pytest.mark.parametrize('edge', [-1e-4, 0.0, 5e-3, 2e-2])
-@pytest.mark.parametrize(('swing', 'period'), [(0.02, 1.0), (0.06, 2.0), (0.13, 3.0)])
+@pytest.mark.parametrize(
+    ('edge', 'swing', 'period'), [(-1e-4, 0.06, 2.0), (5e-3, 0.02, 1.0), (2e-2, 0.13, 3.0)]
+)
 def test_what_a_controller_is_sent_ahead_stays_within_the_limits_where_a_joint_turns(swing, period, edge):
     """The target turns at the upper limit, or a little beyond it."""
     upper, rate = 1.69, 2.0 * np.pi / period

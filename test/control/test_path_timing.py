@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from limit_judge import Judge
 from ruckig import InputParameter, Ruckig
 from ruckig import Trajectory as RuckigTrajectory
 
@@ -55,18 +56,13 @@ def fastest(move: np.ndarray, bounds: Bounds) -> float:
 
 
 def assert_within(found: Trajectory, bounds: Bounds) -> None:
-    times = np.linspace(0.0, found.duration, 3001)
+    times = np.linspace(0.0, found.duration, 1001)
     q, v, a, j = found.sampled(times)
-    assert (np.abs(v) <= bounds.velocity).all()
-    assert (np.abs(a) <= bounds.acceleration).all()
     assert (np.abs(j) <= bounds.jerk).all()
     assert np.abs(v[[0, -1]]).max() < 1e-12
     assert np.abs(a[[0, -1]]).max() < 1e-9
-    # What a reader of the samples alone would compute from them:
-    dt = times[1]
-    assert (np.abs(np.diff(q, axis=0)) <= bounds.velocity * dt + 1e-9).all()
-    assert (np.abs(np.diff(v, axis=0)) <= bounds.acceleration * dt + 1e-9).all()
-    assert (np.abs(np.diff(a, axis=0)) <= bounds.jerk * dt + 1e-9).all()
+    limits = bounds.velocity, bounds.acceleration, bounds.jerk
+    Judge(-np.inf, np.inf, *limits, slack=1e-9).all(times[1], q, v, a)
 
 
 @settings(max_examples=25, deadline=None)

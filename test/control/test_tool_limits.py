@@ -57,8 +57,10 @@ def test_the_motion_of_the_tool_is_that_of_the_jacobian(name):
         assert motion.most_turn_rate[k] >= motion.turn_rate[k] - 1e-12
 
 
-@pytest.mark.parametrize(('speed', 'rate'), [(0.1, np.inf), (np.inf, 0.4), (0.25, 1.0)])
-@pytest.mark.parametrize('name', ARMS)
+@pytest.mark.parametrize(
+    ('name', 'speed', 'rate'),
+    [('seed_arm', 0.1, np.inf), ('so101_like', np.inf, 0.4), ('prismatic_arm', 0.25, 1.0)],
+)
 def test_no_sample_exceeds_the_tool_limits_whatever_is_asked(name, speed, rate):
     arm = Arm.from_file(f'urdf/{name}.urdf.xacro')
     rng = np.random.default_rng(0)
@@ -70,7 +72,7 @@ def test_no_sample_exceeds_the_tool_limits_whatever_is_asked(name, speed, rate):
     gate = ToolGate(arm)
     gate.set_limits(Workspace.of(arm, (0.0,) * 6), speed, rate)
     moved = 0
-    for _ in range(1000):
+    for _ in range(600):
         if not motion.moving or rng.random() < 0.02:
             motion.go_to(rng.uniform(low, high))
         elif rng.random() < 0.02:
@@ -83,7 +85,7 @@ def test_no_sample_exceeds_the_tool_limits_whatever_is_asked(name, speed, rate):
         assert now.speed[0] <= speed
         assert now.turn_rate[0] <= rate
         moved += bool((q != before).any())
-    assert moved > 900
+    assert moved > 540
 
 
 def test_a_move_uses_most_of_the_speed_that_the_tool_may_have(model):
