@@ -9,6 +9,7 @@ import sys
 import pytest
 from rig import Rig, driven, emulated
 
+from ik_node.servos.arm import soft_start
 from ik_node.servos.arm.commands import Commands
 from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
 from ik_node.servos.arm.snapshot import ArmState, Counts
@@ -147,3 +148,13 @@ def test_an_arm_that_was_moved_by_hand_is_held_where_it_is_then():
         rig.clock.sleep(1.2)
         assert rig.tick('shoulder_pan') == pytest.approx(1700, abs=DEGREE / 2)
         assert rig.tick('elbow_flex') == pytest.approx(2500, abs=DEGREE / 2)
+
+
+def test_while_torques_grow_the_arm_has_that_of_the_weakest(monkeypatch):
+    written = []
+    monkeypatch.setattr(soft_start, 'limit_torque', lambda _, shares: written.append(shares))
+    start = soft_start.SoftStart()
+    start.begin([('a', 0.2), ('b', 0.5)])
+    assert start.grow(None, 0.9, start.since + 0.3) == pytest.approx(0.5)
+    assert dict(written[0]) == pytest.approx({'a': 0.5, 'b': 0.8})
+    assert start.grow(None, 0.9, start.since + 0.6) == pytest.approx(0.8)

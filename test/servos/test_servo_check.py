@@ -15,6 +15,7 @@ import time
 
 import pytest
 from emulated_bus import EmulatedBus
+from rig import emulated
 
 from ik_node.servos.check.program import main
 
@@ -26,13 +27,19 @@ SO101_IDS = (1, 2, 3, 4, 5, 6)
 
 @pytest.fixture
 def bus():
-    with EmulatedBus('so101') as bus:
+    with emulated() as bus:
         yield bus
 
 
 @pytest.fixture
 def omx():
-    with EmulatedBus('omx_f') as bus:
+    with emulated('omx_f') as bus:
+        yield bus
+
+
+@pytest.fixture
+def real_bus():
+    with EmulatedBus('so101') as bus:
         yield bus
 
 
@@ -201,7 +208,7 @@ def test_a_dynamixel_that_has_shut_itself_off_is_a_problem(omx, check):
 
 
 def test_a_shadow_that_does_not_answer_is_a_problem(check):
-    with EmulatedBus('wx200') as bus:
+    with emulated('wx200') as bus:
         bus.call('power', on=False, id=3)
         code, page = check(bus, profile='wx200')
     assert code == 1
@@ -211,17 +218,14 @@ def test_a_shadow_that_does_not_answer_is_a_problem(check):
 @pytest.mark.slow
 @pytest.mark.parametrize('profile', ['so101', 'omx_f', 'koch'])
 def test_a_wiggle_turns_one_joint_a_little_and_leaves_all_else_as_it_was(check, profile):
-    with EmulatedBus(profile) as bus:
+    with emulated(profile) as bus:
         id = sorted(bus.state())[2]
         goal = {'so101': (42, 2), 'omx_f': (116, 4), 'koch': (116, 4)}[profile]
         bus.call('put', id=id, address=goal[0], size=goal[1], value=1500)  # of an earlier program
         before = bus.state()
         registers = [bus.call('get', id=id, address=at, size=2) for at in (46, 48, 98, 100, 108, 112)]
         joint = {'so101': 'elbow_flex', 'omx_f': 'joint3', 'koch': 'joint_3'}[profile]
-        for _ in range(3):
-            code, page = check(bus, '--wiggle', joint, profile=profile)
-            if 'no answer' not in page:  # of an emulator that a busy computer keeps waiting
-                break
+        code, page = check(bus, '--wiggle', joint, profile=profile)
         assert code == 0, page
         assert f'{joint} went +3' in page
         after = bus.state()
@@ -301,9 +305,9 @@ def wiggling(bus: EmulatedBus) -> subprocess.Popen[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(('typed', 'code'), [(b'\n', 0), (b'\x04', 130)], ids=['Enter', 'Ctrl-D'])
-def test_a_wiggle_begins_where_the_joint_is_after_the_prompt(bus, typed, code):
+def test_a_wiggle_begins_where_the_joint_is_after_the_prompt(real_bus, typed, code):
     outer, inner = pty.openpty()
-    command = ('ik_servo_check', '--port', bus.port, '--wiggle', 'elbow_flex')
+    command = ('ik_servo_check', '--port', real_bus.port, '--wiggle', 'elbow_flex')
     program = subprocess.Popen(
         [sys.executable, '-m', 'ik_node.start', *command],
         stdin=inner,
@@ -313,27 +317,27 @@ def test_a_wiggle_begins_where_the_joint_is_after_the_prompt(bus, typed, code):
     said = b''
     while b'Enter starts' not in said:
         said += os.read(program.stdout.fileno(), 4096) or pytest.fail(said.decode())
-    bus.call('motor', id=3, actual=2138.0)  # it has sunk
+    real_bus.call('motor', id=3, actual=2138.0)  # it has sunk
     lowest = 2138.0 - 4.0 * 4096 / 360
-    bus.call('watch')
+    real_bus.call('watch')
     os.write(outer, typed)
     said += program.communicate(timeout=30.0)[0]
     os.close(outer)
     os.close(inner)
     assert program.returncode == code, said.decode()
     assert b'Traceback' not in said
-    assert bus.state()[3]['lowest'] > lowest
-    assert not bus.state()[3]['torque']
+    assert real_bus.state()[3]['lowest'] > lowest
+    assert not real_bus.state()[3]['torque']
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     'numbers',
-    [[signal.SIGINT], [signal.SIGTERM], [signal.SIGHUP], [signal.SIGQUIT], 15 * [signal.SIGINT]],
+    [[signal.SIGTERM], 15 * [signal.SIGINT]],
 )
-def test_an_interrupted_wiggle_leaves_no_torque(bus, numbers):
-    program = wiggling(bus)
-    limit = bus.call('get', id=3, address=48, size=2)
+def test_an_interrupted_wiggle_leaves_no_torque(real_bus, numbers):
+    program = wiggling(real_bus)
+    limit = real_bus.call('get', id=3, address=48, size=2)
     for number in numbers:
         program.send_signal(number)
         time.sleep(0.001)
@@ -341,33 +345,33 @@ def test_an_interrupted_wiggle_leaves_no_torque(bus, numbers):
     if len(numbers) == 1:
         assert program.returncode == 130
     assert program.returncode in (130, -signal.SIGINT)  # the last of several may come at the very end
-    assert not bus.state()[3]['torque']
-    assert bus.call('get', id=3, address=48, size=2) == 1000 > limit
+    assert not real_bus.state()[3]['torque']
+    assert real_bus.call('get', id=3, address=48, size=2) == 1000 > limit
 
 
 @pytest.mark.slow
-def test_a_wiggle_that_loses_the_adapter_or_the_supply_says_what_is_left(bus):
-    program = wiggling(bus)
-    bus.call('plug', on=False)
+def test_a_wiggle_that_loses_the_adapter_or_the_supply_says_what_is_left(real_bus):
+    program = wiggling(real_bus)
+    real_bus.call('plug', on=False)
     said = program.communicate(timeout=20.0)[1]
     assert program.returncode == 2
     assert 'was unplugged or reset' in said
     assert 'servo 3 (elbow_flex) may still have torque: switch its power off' in said
-    bus.call('power', on=False)
-    bus.call('power', on=True)
-    bus.call('plug', on=True)
-    program = wiggling(bus)
-    bus.call('power', on=False, id=3)
+    real_bus.call('power', on=False)
+    real_bus.call('power', on=True)
+    real_bus.call('plug', on=True)
+    program = wiggling(real_bus)
+    real_bus.call('power', on=False, id=3)
     said = program.communicate(timeout=20.0)[1]
     assert program.returncode == 2
     assert 'servo 3 (elbow_flex)' in said
     assert said.count('\n') == 1
 
 
-def test_live_shows_how_far_each_joint_was_moved_until_ctrl_c(bus):
+def test_live_shows_how_far_each_joint_was_moved_until_ctrl_c(real_bus):
     terminal, line = pty.openpty()
     program = subprocess.Popen(
-        [sys.executable, '-m', 'ik_node.start', 'ik_servo_check', '--port', bus.port, '--live'],
+        [sys.executable, '-m', 'ik_node.start', 'ik_servo_check', '--port', real_bus.port, '--live'],
         stdin=subprocess.DEVNULL,
         stdout=line,
     )
@@ -383,9 +387,9 @@ def test_live_shows_how_far_each_joint_was_moved_until_ctrl_c(bus):
             seen += os.read(terminal, 4096).decode()
 
     until('2048..2048 (0.0 deg)')
-    bus.call('motor', id=3, actual=2500.0)
+    real_bus.call('motor', id=3, actual=2500.0)
     until('2048..2500 (39.7 deg)')
-    bus.call('power', on=False, id=3)
+    real_bus.call('power', on=False, id=3)
     until('no answer')
     program.send_signal(signal.SIGINT)
     assert program.wait(20.0) == 0

@@ -256,6 +256,26 @@ def test_reports_on_older_goals_do_not_matter(checked: Checked) -> None:
     assert runner.active
 
 
+@pytest.mark.parametrize('state', ['stopped', 'faulted', 'hand-guided', 'waiting', 'inactive', 'ready'])
+def test_an_arm_that_takes_no_goals_ends_the_run(checked: Checked, state: str) -> None:
+    runner = Runner(checked)
+    runner.hear({'state': state, 'message': f'the arm is {state}'}, 0.0)
+    assert (runner.state, runner.sentence) == (State.ENDED, f'the arm is {state}')
+
+
+def test_its_own_report_that_comes_again_is_no_goal_of_somebody_else(checked: Checked) -> None:
+    runner = Runner(checked)
+    order = runner.due(0.0, ZERO)
+    assert order is not None
+    runner.sent(order, '1.0', 0.0)
+    own = {'status': 'solved', 'goal_number': '5', 'goal_stamp': '1.0', 'goal': 'test'}
+    for state in ('moving', 'arrived', 'moving', 'arrived'):
+        runner.hear({**own, 'state': state}, 0.1)
+    assert runner.active
+    runner.hear({**own, 'state': 'moving', 'goal_number': '6', 'goal_stamp': '2.0'}, 0.2)
+    assert runner.state is State.ENDED
+
+
 def test_a_program_that_has_not_passed_does_not_run(model: ArmModel) -> None:
     failed = check(model, SETTINGS, Program((Point('far', position=(3.0, 0.0, 0.0)),)), ZERO)
     with pytest.raises(InputError, match='has not passed'):
