@@ -97,6 +97,14 @@ def arm_of(name: str) -> Arm:
     return BY_NAME.get(name, Case(name, '', '', AXES['z'], (0, 0, 0), 0)).arm()
 
 
+FEW = ('seed_arm', 'so101_like', 'prismatic_arm', 'ball_joint_arm', 'magician_rail', 'ur5e')
+
+
+def few_cases() -> list[Case]:
+    """Arms that differ in structure: all arms are in test_conformance, which takes long."""
+    return [BY_NAME[name] for name in FEW if name in BY_NAME]
+
+
 def new_solver(arm: Arm, **options) -> IkSolver:
     """A solver with the same tolerance for both errors."""
     return IkSolver(arm, position_tolerance=TOLERANCE, direction_tolerance=TOLERANCE, **options)

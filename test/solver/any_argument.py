@@ -203,18 +203,19 @@ class Samples:
             if parameter.default is parameter.empty
         }
 
-    def calls(self, called: Callable[..., Any]) -> Iterator[dict[str, Any]]:
-        """Yield arguments of which one, or all, may be anything."""
+    def calls(self, called: Callable[..., Any], every: int) -> Iterator[dict[str, Any]]:
+        """Yield arguments of which one, or all, may be anything; of all these calls one of so many."""
         names = parameters(called)
         rest = {name: self.arguments.get(name) for name, p in names.items() if p.default is p.empty}
-        for name in names:
-            for value in junk():
+        first = sum(map(ord, called.__qualname__))  # other values for each callable and name
+        for number, name in enumerate(names):
+            for value in junk()[(first + number) % every :: every]:
                 yield {**rest, name: value}
-        rng = np.random.default_rng(0)
-        for _ in range(100 if len(names) > 1 else 0):
-            every = junk()
+        rng = np.random.default_rng(first)
+        for _ in range(100 // every if len(names) > 1 else 0):
+            values = junk()
             some = [name for name in names if rng.random() < 0.7 or name in rest]
-            yield {name: every[rng.integers(len(every))] for name in some}
+            yield {name: values[rng.integers(len(values))] for name in some}
 
 
 def parameters(called: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -223,10 +224,10 @@ def parameters(called: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     return {name: p for name, p in found.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
 
 
-def faults(samples: Samples, called: Callable[..., Any]) -> tuple[int, list[str]]:
+def faults(samples: Samples, called: Callable[..., Any], every: int) -> tuple[int, list[str]]:
     """Call with arguments of all kinds; return how many calls, and those that ended in other errors."""
     count, found = 0, []
-    for arguments in samples.calls(called):
+    for arguments in samples.calls(called, every):
         count += 1
         with warnings.catch_warnings():
             warnings.simplefilter('error')

@@ -8,7 +8,7 @@ import pytest
 from cases import TOLERANCE, new_solver, shared_cases, shipped_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_arms import make_arm, parallel_arm, random_limits, unit, wrist_arm
+from made_arms import make_arm, parallel_arm, wrist_arm
 from scipy.optimize import least_squares
 
 from ik_node import Arm, Goal, IkSolver, kernels
@@ -104,26 +104,26 @@ def assert_arm_is_served(arm: Arm, family: Family, exact: bool, seed: int) -> No
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_any_arm_with_three_parallel_axes(seed):
     """Any base and tip offset, tool point and tool axis, either sense of axes 3 and 4, any limits."""
     assert_arm_is_served(parallel_arm(seed), PARALLEL, True, seed)
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_any_arm_with_three_parallel_axes_and_the_tool_on_the_roll_axis(seed):
     assert_arm_is_served(parallel_arm(seed, roll=True), ROLL, True, seed)
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_any_arm_with_a_wrist_point_on_the_tool_axis(seed):
     assert_arm_is_served(wrist_arm(seed), WRIST, True, seed)
 
 
 @given(st.integers(0, 10**6), st.sampled_from([parallel_arm, wrist_arm]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_the_solution_given_is_the_nearest_of_all(seed, make):
     solver = new_solver(make(seed))
     rng = np.random.default_rng(seed)
@@ -141,7 +141,7 @@ def test_the_solution_given_is_the_nearest_of_all(seed, make):
 def test_axes_parallel_only_to_1e_5_are_served(make):
     """The formula finds what is not next to a singularity, the search that follows it finds the rest."""
     missed = 0
-    for seed in range(40):
+    for seed in range(20):
         arm = make(seed)
         solver = new_solver(arm)
         assert solver.closed_form.family in (PARALLEL, WRIST)
@@ -152,7 +152,7 @@ def test_axes_parallel_only_to_1e_5_are_served(make):
             missed += not any(gap(arm, q, other) < 1e-3 for other in found)
             assert all(max(solver.errors(goal, other)) <= TOLERANCE for other in found)
             assert solver.solve(goal).solved
-    assert missed <= 8
+    assert missed <= 4
 
 
 @pytest.mark.parametrize('third', [1, -1])
@@ -253,7 +253,7 @@ def _on_first_axis(arm):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('seed', range(6))
+@pytest.mark.parametrize('seed', range(2))
 def test_tool_axis_along_the_parallel_axes(seed):
     """Made so that the tool axis is along axis 2 at q5 = 0, whatever the other joints do."""
     rng = np.random.default_rng(seed)
@@ -263,7 +263,7 @@ def test_tool_axis_along_the_parallel_axes(seed):
     limits = np.column_stack([np.full(5, -3.0), np.full(5, 3.0)])
     arm = make_arm(axes, offsets, limits, tool_axis=y, tool_point=rng.uniform(-0.1, 0.1, 3))
     solver = new_solver(arm)
-    for q in arm.sample(rng, 20):
+    for q in arm.sample(rng, 10):
         q[4] = 0.0
         goal = Goal(*arm.fk(q))
         for start in (q, arm.middle, arm.upper):
@@ -337,19 +337,6 @@ def test_quartic_with_double_and_complex_roots(roots, expected, lead):
 def test_quartic_far_flatter_than_a_parabola():
     """x^4 = 1 but for rounding: at its extremum the curvature is next to zero."""
     np.testing.assert_allclose(real_roots([-1.0, 0.0, 0.0, 2.6e-28, 1.0]), [-1.0, 1.0], atol=1e-14)
-
-
-def test_made_arms_are_what_they_say():
-    """The helper of these tests: axes and tool of the chain at zero are those asked for."""
-    axes = [unit(v) for v in ([1, 2, 3], [0, 1, 0], [0, -1, 0], [0, 1, 0], [1, 1, 0])]
-    offsets = np.arange(15).reshape(5, 3) / 10
-    limits = random_limits(np.random.default_rng(0), 5)
-    arm = make_arm(axes, offsets, limits, tool_axis=(0, 3, 4), tool_point=(1, 2, 3))
-    np.testing.assert_allclose(arm.joints[:, :3], axes, atol=1e-15)
-    np.testing.assert_allclose(arm.joints[:, 3:6], offsets, atol=1e-15)
-    np.testing.assert_allclose(arm.fk(np.zeros(5))[0], np.add(offsets.sum(axis=0), [1, 2, 3]), atol=1e-14)
-    np.testing.assert_allclose(arm.fk(np.zeros(5))[1], [0, 0.6, 0.8], atol=1e-15)
-    np.testing.assert_array_equal(arm.limits.T, limits)
 
 
 def test_no_branch_is_left_for_a_goal_that_the_seed_meets():

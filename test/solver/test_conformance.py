@@ -11,17 +11,13 @@ from conformance import CHECKS, PROMISES, Subject
 from ik_node import IkSolver
 from ik_node.solver.methods.registry import METHODS
 
-QUICK = [('pipeline', 'seed_arm'), ('pipeline', 'ball_joint_arm'), ('lm', 'seed_arm')]  # for make quick
 SERVING = ('pipeline', 'lm')  # the others are for comparison: three arms do for the gate
 ARMS = ('seed_arm', 'so101_like', 'prismatic_arm')
-SHIPPED = shipped_cases()
 
 
 def marks(method: str, arm: str) -> pytest.MarkDecorator:
     """Which gate a subject belongs to."""
-    if (method, arm) in QUICK:
-        return pytest.mark.quick
-    if method in SERVING or (arm in ARMS and method != 'autodiff'):
+    if method in SERVING or (arm in ARMS and method not in ('autodiff', 'scipy')):
         return pytest.mark.slow
     return pytest.mark.nightly
 
@@ -29,7 +25,7 @@ def marks(method: str, arm: str) -> pytest.MarkDecorator:
 SUBJECTS = [
     pytest.param(Subject(method, case), id=f'{method}-{case.label}', marks=marks(method, case.label))
     for method, promise in PROMISES.items()
-    for case in [*SHIPPED, *shared_cases()]
+    for case in [*shipped_cases(), *shared_cases()]
     if not promise.arms or case.label in promise.arms
 ]
 

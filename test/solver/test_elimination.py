@@ -65,11 +65,11 @@ def assert_holds(arm: Arm, q, solutions) -> None:
         assert np.abs(a.q - b.q).max() > 1e-4
 
 
-@pytest.mark.parametrize('seed', range(8))
+@pytest.mark.parametrize('seed', range(4))
 def test_general_arms(seed):
     arm = general_arm(seed)
     solver = IkSolver(arm)
-    for q in arm.sample(np.random.default_rng(seed), 30):
+    for q in arm.sample(np.random.default_rng(seed), 15):
         assert_holds(arm, q, solver.solve_all(Goal(*arm.fk(q)), time_budget=np.inf))
 
 
@@ -77,7 +77,7 @@ def test_general_arms(seed):
 def test_a_slide_at_any_place(place):
     arm = general_arm(place, (place,))
     solver = IkSolver(arm)
-    for q in arm.sample(np.random.default_rng(place), 30):
+    for q in arm.sample(np.random.default_rng(place), 15):
         assert_holds(arm, q, solver.solve_all(Goal(*arm.fk(q)), time_budget=np.inf))
 
 
@@ -117,7 +117,7 @@ def test_chain_read_from_the_tool():
     assert both == {0.0, 1.0}
 
 
-@pytest.mark.parametrize('seed', range(8))
+@pytest.mark.parametrize('seed', range(3))
 def test_tool_axes_along_and_opposite_to_that_of_the_zero_pose(seed):
     """Where the turn of the tool is zero or has no unique axis."""
     arm = general_arm(seed)
@@ -145,7 +145,7 @@ def test_right_angles_lose_no_solution():
     """Axes along x, y and z, joints at right angles: where eigenvalues coincide."""
     rng = np.random.default_rng(7)
     lost = complete = 0
-    for _ in range(6):
+    for _ in range(3):
         axes = np.eye(3)[rng.integers(3, size=5)]
         offsets = 0.1 * rng.integers(-1, 2, (5, 3))
         arm = make_arm(axes, offsets, [[-3.1, 3.1]] * 5, tool_point=(0.1, 0.03, 0))
@@ -165,7 +165,7 @@ def test_no_restarts_are_needed():
     for seed in range(6):
         arm = general_arm(seed + 40, (seed,) if seed < 5 else ())
         solver = IkSolver(arm, restarts=0)
-        for q in arm.sample(np.random.default_rng(seed), 40):
+        for q in arm.sample(np.random.default_rng(seed), 15):
             assert solver.solve(Goal(*arm.fk(q))).solved
 
 

@@ -65,7 +65,7 @@ def apart(request) -> Tree:
 def test_tools_that_share_no_joint_get_the_answers_of_solvers_of_their_own_bit_for_bit(apart):
     tree_solver, rng = TreeSolver(apart), np.random.default_rng(1)
     solvers = {name: IkSolver(arm) for name, arm in apart.arms.items()}
-    for number in range(200):
+    for number in range(60):
         seed = apart.sample(rng, 1)[0]
         goals = goals_at(apart, apart.sample(rng, 1)[0]) if number % 2 else random_goals(rng, apart)
         found = tree_solver.solve(goals, seed)
@@ -96,7 +96,7 @@ def test_tracking_of_such_tools_is_that_of_solvers_of_their_own(apart):
 
 def test_every_pair_of_reachable_goals_is_solved(body, solver):
     arms = {name: PlainArm(torso_text(), tool.tip_link) for name, tool in TOOLS.items()}
-    for q in body.sample(np.random.default_rng(3), 500):
+    for q in body.sample(np.random.default_rng(3), 150):
         goals = goals_at(body, q)
         found = solver.solve(goals)
         assert found.solved
@@ -174,7 +174,7 @@ def test_two_smooth_tracks_are_followed_without_a_jump(solver):
     }
     q = solver.solve({name: Goal(track.position(0.0), DOWN) for name, track in tracks.items()}).q
     before = q
-    for k in range(1, 1000):
+    for k in range(1, 500):
         goals = {name: Goal(track.position(0.01 * k), DOWN) for name, track in tracks.items()}
         found = solver.track(goals, q, before)
         assert found.solved
@@ -331,17 +331,16 @@ def reference(tree: Tree, goals: dict[str, Goal], weights: dict[str, float]) -> 
     return min(2.0 * least_squares(residuals, q, bounds=tree.limits, xtol=1e-12).cost for q in starts)
 
 
-@pytest.mark.parametrize('weights', [{}, {'left': 10.0}])
-def test_out_of_reach_the_sum_of_squared_misses_is_least(body, solver, weights):
+def test_out_of_reach_the_sum_of_squared_misses_is_least(body, solver):
     rng = np.random.default_rng(10)
-    whole = {'left': 1.0, 'right': 1.0, **weights}
-    for _ in range(6):
+    whole = {'left': 10.0, 'right': 1.0}
+    for _ in range(3):
         goals = {}
         for name, side in (('left', 1.0), ('right', -1.0)):
             place = rng.normal(size=3)
             place *= rng.uniform(1.2, 1.6) / np.linalg.norm(place)
             goals[name] = Goal(np.add(place, [0.0, 0.25 * side, 0.3]), DOWN)
-        found = solver.solve(goals, weights=weights)
+        found = solver.solve(goals, weights={'left': 10.0})
         total = sum(whole[name] * found.tools[name].position_error ** 2 for name in goals)
         assert total <= reference(body, goals, whole) + 1e-8
 

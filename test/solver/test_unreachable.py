@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import shared_cases, shipped_cases
+from cases import few_cases, shipped_cases
 from made_arms import make_arm, random_unit
 
 from ik_node import Arm, Goal, IkSolver, Status, kernels
@@ -13,7 +13,7 @@ from ik_node.solver.goal import Cause
 from ik_node.solver.workspace_bounds import radial_bounds
 
 SHIPPED = {case.label: case for case in shipped_cases()}
-CASES = [*shipped_cases(), *shared_cases()]
+CASES = few_cases()
 FORMULA = ['seed_arm', 'so101_like', 'xarm5_like', 'moveo_like']
 
 
