@@ -121,21 +121,20 @@ def test_a_kernel_may_be_named_twice(tmp_path: Path) -> None:
         assert run(program, ROOT, tmp_path).stdout == 'ready\n'
 
 
-@pytest.mark.parametrize('path', MODULES, ids=lambda path: str(path.relative_to(KERNELS)))
-def test_kernels_are_compiled_by_the_one_decorator_and_import_one_another_relatively(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and not node.level:
-            names = [str(node.module)]
-        for name in names:  # an absolute import would mix the plain modules with the compiled ones
-            assert name.split('.')[0] not in ('ik_node', 'numba'), f'{path.name} imports {name}'
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    for function in functions:
-        if path.stem in TEMPLATED and function.name in TEMPLATES:
-            continue
-        decorators = [ast.unparse(decorator) for decorator in function.decorator_list]
-        assert decorators == ['compiled'], f'{path.name}: {function.name} has {decorators}'
+def test_kernels_are_compiled_by_the_one_decorator_and_import_one_another_relatively() -> None:
+    for path in MODULES:
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [str(node.module)]
+            for name in names:  # an absolute import would mix the plain modules with the compiled ones
+                assert name.split('.')[0] not in ('ik_node', 'numba'), f'{path.name} imports {name}'
+        for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
+            if path.stem in TEMPLATED and function.name in TEMPLATES:
+                continue
+            decorators = [ast.unparse(decorator) for decorator in function.decorator_list]
+            assert decorators == ['compiled'], f'{path.name}: {function.name} has {decorators}'
 
 
 def test_every_kernel_that_python_calls_has_known_types() -> None:
