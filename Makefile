@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo arm test test-all every-test nightly near quick durations check bench compare docs faults newest soak clean
+.PHONY: help demo arm test test-all every-test in-process nightly near quick check bench compare docs faults newest soak clean
 .PHONY: venv venv-arm venv-test set-up-newest
 .DEFAULT_GOAL := help
 
@@ -36,17 +36,17 @@ arm: venv-arm  ## Drive a real arm with its viewer: PORT=/dev/ttyACM0 or emulate
 		$(if $(ARM),--description-file '$(ARM)') --speed-scaling '$(or $(SPEED),0.2)' $(if $(PAGE),--port $(PAGE)) \
 		$(if $(TORQUE_LIMIT),--torque-limit '$(TORQUE_LIMIT)') $(if $(ON_EXIT),--on-exit '$(ON_EXIT)')
 
-test: check  ## Run every check, and the tests that take five minutes on two cores
-	@$(KERNELS)
-	@$(PYTEST) -m 'not long and not nightly'
+test: check in-process  ## Run every check, and the tests that start neither programs nor a browser
 
 test-all: check every-test  ## Run every check and every test but those of make nightly, as CI does
 
 newest: set-up-newest every-test  ## make test-all with the newest versions of all packages that setup.py allows
 
-every-test:
+in-process:
 	@$(KERNELS)
 	@$(PYTEST) --max-worker-restart 0 -m 'not process and not browser and not nightly'
+
+every-test: in-process
 	@$(PYTEST) $(ALONE) -m 'process and not nightly' || { [ $$? -eq 1 ] && $(AGAIN) -m 'process and not nightly'; }
 	@$(RUN) -m pytest $(ALONE) -m 'browser and not nightly' || { [ $$? -eq 1 ] && $(AGAIN) -m 'browser and not nightly'; }
 
@@ -61,10 +61,7 @@ near: venv-test  ## Run the quick tests of the folders that a change touches; SI
 quick: venv-test  ## Lint, and run the tests that need neither ROS nor a browser nor much time
 	@$(RUN) -m ruff check
 	@$(KERNELS)
-	@$(PYTEST) -q -m 'not slow and not nightly' $(addprefix test/, unit solver control batch placement reach teach servos sim)
-
-durations:  ## Choose the tests of make quick and make test by the times in FROM=junit.xml, which pytest --junitxml has written
-	@$(PYTHON) test/durations.py '$(FROM)'
+	@$(PYTEST) -q -m 'not slow and not nightly' $(addprefix test/, unit control batch teach servos sim)
 
 check: venv-test  ## Lint, formatting, types and who may import whom
 	@$(RUN) -m ruff check

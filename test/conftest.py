@@ -18,7 +18,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import durations
 import pytest
 from hypothesis import settings
 from shared_files import shared_path
@@ -40,7 +39,6 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 
 ROOT = Path(__file__).resolve().parents[1]
 CRASHES = 'IK_NODE_CRASHES'  # variable: the folder with a file for each worker
-MARKS = json.loads(durations.FILE.read_text(encoding='utf-8'))  # slow and long functions, by measured time
 NODES = ('test/recording/', 'test/ros/', 'test/viewer/', 'test/launch/')  # folders whose tests start nodes
 NIGHTLY = tuple(
     line.split()[0]
@@ -79,14 +77,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     shutil.rmtree(folder)
 
 
-@cache
-def shared_labels() -> frozenset[str]:
-    """The names by which tests know the arms from ../shared."""
-    from cases import shared_cases  # which needs this module
-
-    return frozenset(case.label for case in shared_cases())
-
-
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not even import a file if -m leaves all of its tests out: some make arms and solvers first."""
     expression = config.option.markexpr
@@ -98,27 +88,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     marks = re.findall(r'not (\w+)', expression)
     if not marks_of(file).isdisjoint(marks):
         return True
-    left_out = {test for mark in marks for test in MARKS.get(mark, ())}
-    left_out |= {test for test in tests if 'nightly' in marks and test in NIGHTLY}
     whole = any(f'\npytestmark = pytest.mark.{mark}\n' in text for mark in marks)
-    return whole or (bool(tests) and tests <= left_out and 'mark.quick' not in text) or None
+    return whole or ('nightly' in marks and bool(tests) and tests <= set(NIGHTLY)) or None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests that start nodes, and those that are slow or long: as measured, or with real arms."""
+    """Mark the tests that start nodes or programs, and those of make nightly."""
     file, _, function = item.nodeid.partition('[')[0].partition('::')
     for mark in marks_of(file):
         item.add_marker(mark)
     if f'{file}::{function}' in NIGHTLY:
         item.add_marker('nightly')
-    for mark, functions in MARKS.items():
-        if item.nodeid.partition('[')[0] in functions and not item.get_closest_marker('quick'):
-            item.add_marker(mark)
-    callspec = getattr(item, 'callspec', None)
-    if callspec and item.nodeid.startswith('test/solver/'):
-        values = [getattr(value, 'label', value) for value in callspec.params.values()]
-        if any(isinstance(value, str) and value in shared_labels() for value in values):
-            item.add_marker('slow')
 
 
 def pytest_collection_finish() -> None:
