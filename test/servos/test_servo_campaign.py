@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from servo_campaign import activations, kills, streams
+
+from campaigns.servos import activations, kills, streams
 
 
 @pytest.mark.parametrize(('profile', 'runs'), [('so101', 8), ('omx_f', 8)])

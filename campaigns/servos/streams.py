@@ -18,14 +18,14 @@ from emulated_bus import EmulatedBus
 from rig import Rig
 from virtual_time import VirtualBus, virtual_time
 
+from campaigns.servos.chance import DEGREE, random_faults
+from campaigns.servos.judges import Logs, beyond_or_leaping, is_busy, made_up, moved_while_held
+from campaigns.servos.outcome import Outcome
+from campaigns.servos.remedies import not_said
 from ik_node.errors import IkError
 from ik_node.servos.arm.goals import LEAD, LEAD_TIME, YIELD_TIME
 from ik_node.servos.arm.snapshot import POWERED, ArmState
 from ik_node.servos.calibration.profile import ArmProfile, JointProfile, read_profile
-from servo_campaign.chance import DEGREE, random_faults
-from servo_campaign.judges import Logs, beyond_or_leaping, is_busy, made_up, moved_while_held
-from servo_campaign.outcome import Outcome
-from servo_campaign.remedies import not_said
 
 HELD = 0.5  # [s] after the last command at which the arm stands
 RECOVERY = 8.0  # [s] for the driver to find the servos once the bus is sound

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PYTHONPATH=.. python -m servo_campaign, in test/servos: many runs, in several processes."""
+"""PYTHONPATH=test:test/servos python -m campaigns.servos: many runs, in several processes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import multiprocessing
 import sys
 import time
 
-import servo_campaign
-from servo_campaign.kills import drive
-from servo_campaign.outcome import Outcome
+import campaigns.servos
+from campaigns.servos.kills import drive
+from campaigns.servos.outcome import Outcome
 
 AT_ONCE = {'activations': 25, 'streams': 1, 'kills': 1}  # runs of one task
 SHOWN = 5  # violations of a run
@@ -21,8 +21,8 @@ TELL = 10.0  # [s] between two lines of progress
 def main() -> int:
     """Run a campaign; return 1 if a run has violations."""
     parser = argparse.ArgumentParser(
-        prog='servo_campaign',
-        description=servo_campaign.__doc__,
+        prog='campaigns.servos',
+        description=campaigns.servos.__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument('what', choices=(*AT_ONCE, 'drive'))
@@ -39,7 +39,7 @@ def main() -> int:
     tasks = [range(begin, min(begin + size, end)) for begin in range(given.seed, end, size)]
     found = Outcome()
     begun = told = time.monotonic()
-    work = functools.partial(getattr(servo_campaign, given.what), given.profile, seconds=given.seconds)
+    work = functools.partial(getattr(campaigns.servos, given.what), given.profile, seconds=given.seconds)
     with multiprocessing.get_context('spawn').Pool(given.jobs) as pool:
         for outcome in pool.imap_unordered(work, tasks):
             for seed, lines in outcome.wrong.items():

@@ -8,6 +8,9 @@ from collections.abc import Iterable
 
 from virtual_time import VirtualBus, virtual_time
 
+from campaigns.servos.chance import DEGREE, random_faults, scatter
+from campaigns.servos.outcome import Outcome
+from campaigns.servos.remedies import not_said
 from ik_node.errors import IkError
 from ik_node.servos.arm.commands import Commands
 from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
@@ -16,9 +19,6 @@ from ik_node.servos.arm.survey import memories, survey
 from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.calibration.profile import PROTOCOLS, ArmProfile, read_profile
 from ik_node.servos.calibration.zeros import calibrate
-from servo_campaign.chance import DEGREE, random_faults, scatter
-from servo_campaign.outcome import Outcome
-from servo_campaign.remedies import not_said
 
 
 def activations(profile: str, seeds: Iterable[int], seconds: float = 0.0) -> Outcome:

@@ -18,12 +18,14 @@ from types import SimpleNamespace
 from emulated_bus import EmulatedBus
 from rig import Rig
 
+from campaigns.servos.chance import DEGREE
+from campaigns.servos.outcome import Outcome
+from campaigns.servos.streams import HELD, too_far_ahead, wave
 from ik_node.errors import IkError
 from ik_node.servos.arm.snapshot import ArmState
 from ik_node.servos.calibration.profile import read_profile
-from servo_campaign.chance import DEGREE
-from servo_campaign.outcome import Outcome
-from servo_campaign.streams import HELD, too_far_ahead, wave
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def kills(profile: str, seeds: Iterable[int], seconds: float = 0.0) -> Outcome:
@@ -44,9 +46,9 @@ def kill(profile: str, seed: int) -> tuple[list[str], float]:
     chance = random.Random(seed)
     with EmulatedBus(profile) as bus:
         driver = subprocess.Popen(
-            [sys.executable, '-m', 'servo_campaign', 'drive', bus.port, '--profile', profile],
-            cwd=Path(__file__).parents[1],
-            env={**os.environ, 'PYTHONPATH': str(Path(__file__).parents[2])},
+            [sys.executable, '-m', 'campaigns.servos', 'drive', bus.port, '--profile', profile],
+            cwd=ROOT,
+            env={**os.environ, 'PYTHONPATH': f'{ROOT}/test:{ROOT}/test/servos'},
             stdout=subprocess.PIPE,
         )
         assert driver.stdout is not None
