@@ -14,7 +14,6 @@ from importlib import import_module
 from typing import Any
 
 import numba
-import numpy as np
 import pytest
 
 RUNTIME = 'ik_node/kernels/runtime'
@@ -94,68 +93,6 @@ def test_the_folder_of_the_cache_is_read_when_a_function_is_decorated(tmp_path, 
     assert list(tmp_path.rglob('*.nbc')), (
         f'{version_of("numba")} does not read config.CACHE_DIR when it decorates, {DECORATOR} relies on it'
     )
-
-
-class Compiled:
-    """A kernel of which another is a part, and which of numba's methods were called for the part."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from ik_node.kernels.runtime.compiled import _of_plain_types
-        from ik_node.kernels.runtime.inner_kernels import PartCompiler, PartLibrary
-
-        self.called: set[str] = set()
-        for name in ('_optimize_final_module', '_finalize_final_module', 'set_env'):
-            method = getattr(PartLibrary, name)
-
-            def record(part: Any, *given: Any, name: str = name, method: Any = method) -> Any:
-                self.called.add(name)
-                return method(part, *given)
-
-            monkeypatch.setattr(PartLibrary, name, record)
-        self.library = PartLibrary
-        options: Any = {'nogil': True, 'no_cfunc_wrapper': True}
-
-        def part(x, i):
-            return x[i] + 1.0
-
-        inner: Any = _of_plain_types(
-            numba.njit(no_cpython_wrapper=True, pipeline_class=PartCompiler, **options)(part)
-        )
-
-        def whole(x, i):
-            return inner(x, 0) + inner(x, i)
-
-        self.inner, self.outer = inner, numba.njit(**options)(whole)
-        self.result = self.outer(np.array([1.0, 2.0]), 1)
-
-
-@pytest.fixture
-def kernels_of_numba(monkeypatch: pytest.MonkeyPatch) -> Compiled:
-    return Compiled(monkeypatch)
-
-
-def test_parts_are_compiled_into_their_callers(kernels_of_numba: Compiled) -> None:
-    assert kernels_of_numba.result == 5.0
-    missing = {'_optimize_final_module', '_finalize_final_module', 'set_env'} - kernels_of_numba.called
-    assert not missing, f'{version_of("numba")} never calls {missing} of a code library, {PARTS} relies on it'
-    for compiled in kernels_of_numba.inner.overloads.values():
-        assert type(compiled.library) is kernels_of_numba.library, (
-            f'{version_of("numba")} does not give pipeline_class the code library, {PARTS} relies on it'
-        )
-        assert compiled.library._finalized is True
-
-
-def test_literals_and_numbers_share_the_code_of_a_part(kernels_of_numba: Compiled) -> None:
-    assert len(kernels_of_numba.inner.overloads) == 1, (
-        f'{version_of("numba")} does not ask get_call_template of the dispatcher, {DECORATOR} relies on it'
-    )
-
-
-def test_intermediate_code_is_kept_where_it_is_freed(kernels_of_numba: Compiled) -> None:
-    for compiled in kernels_of_numba.outer.overloads.values():
-        assert hasattr(compiled.library, '_shared_module'), (
-            f'{version_of("numba")} has no _shared_module with intermediate code: {IMPORT} frees it'
-        )
 
 
 def test_viser_starts_its_server_through_the_name_that_is_replaced() -> None:
