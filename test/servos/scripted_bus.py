@@ -2,11 +2,15 @@
 """A servo bus behind a pseudo-terminal, each of whose answers a test decides on."""
 
 import contextlib
+import heapq
 import os
 import pty
 import threading
 import tty
 from collections.abc import Callable
+from types import SimpleNamespace
+
+from virtual_time import Clock
 
 from ik_node.servos.bus.packets import SYNC_READ, WRITE, Instruction, Status
 
@@ -62,6 +66,35 @@ class ScriptedBus:
         with contextlib.suppress(OSError):
             self.unplug()
         assert self.error is None
+
+
+class VirtualScriptedBus:
+    """The same on a virtual clock, without a terminal and a thread; line: the driver's end of it."""
+
+    error = None
+
+    def __init__(self, codec, script: Callable[[int, Instruction], bytes], clock: Clock):
+        self.script, self.clock, self.port, self.baud = script, clock, f'/dev/scripted{len(clock.buses)}', 0
+        self.instructions: list[Instruction] = []
+        self.server, self.wire, self.line = SimpleNamespace(plugged=True), self, None
+        self._parser = codec.Parser(Instruction)
+        clock.buses[self.port] = self
+
+    def stall(self) -> None:
+        """Nobody is busy."""
+
+    def feed(self, data: bytes, when: float) -> list[tuple[float, bytes]]:
+        found = []
+        for instruction in self._parser.feed(data):
+            self.instructions.append(instruction)
+            found.append((when, self.script(len(self.instructions) - 1, instruction)))
+        return [(when, reply) for when, reply in found if reply]
+
+    def send(self, data: bytes) -> None:
+        heapq.heappush(self.line._due, (self.clock.now, next(self.line._order), data))
+
+    def unplug(self) -> None:
+        self.server.plugged = False
 
 
 def asked(codec, instruction: Instruction) -> tuple[list[int], int]:

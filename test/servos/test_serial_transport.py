@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """SerialTransport against buses whose answers are late, doubled, damaged, foreign or none."""
 
-import select
 import threading
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from servos.scripted_bus import ScriptedBus, answers, asked
+from servos.scripted_bus import ScriptedBus, VirtualScriptedBus, answers, asked
+from virtual_time import virtual_time
 
 from ik_node.errors import InputError
 from ik_node.servos.bus import dynamixel, feetech
@@ -20,14 +19,36 @@ TIMEOUT = 0.25  # [s]; tests that need many time-outs have shorter ones, and try
 pytestmark = pytest.mark.parametrize('codec', [feetech, dynamixel], ids=['feetech', 'dynamixel'])
 
 
+def script_of(codec, script):
+    return script or (lambda number, instruction: answers(codec, number, instruction))
+
+
 @pytest.fixture
-def bus(codec):
-    """Return a function that starts a bus with a script, and a transport for it."""
+def clock():
+    with virtual_time() as clock:
+        yield clock
+
+
+@pytest.fixture
+def bus(codec, clock):
+    """Return a function that starts a bus with a script on a virtual clock, and a transport for it."""
+
+    def start(script=None, timeout=TIMEOUT):
+        scripted = VirtualScriptedBus(codec, script_of(codec, script), clock)
+        transport = SerialTransport(scripted.port, 1_000_000, codec, timeout)
+        scripted.line = transport._line
+        return scripted, transport
+
+    return start
+
+
+@pytest.fixture
+def real_bus(codec):
+    """The same behind a pseudo-terminal."""
     opened = []
 
     def start(script=None, timeout=TIMEOUT):
-        chosen = script or (lambda number, instruction: answers(codec, number, instruction))
-        scripted = ScriptedBus(codec, chosen)
+        scripted = ScriptedBus(codec, script_of(codec, script))
         transport = SerialTransport(scripted.port, 1_000_000, codec, timeout)
         opened.append((scripted, transport))
         return scripted, transport
@@ -44,21 +65,16 @@ def first(reply):
     return reply.data[0] if isinstance(reply, Answer) else reply
 
 
-def is_answer(reply):
-    return isinstance(reply, Answer)
-
-
 def until(call, wanted):
-    """Call until the result is wanted: a busy machine makes answers late. Return the result."""
-    end = time.monotonic() + 30
-    while not wanted(result := call()):
-        assert time.monotonic() < end, result
-        time.sleep(0.001)
-    return result
+    """Call until the result is wanted; return it."""
+    for _ in range(1000):
+        if wanted(result := call()):
+            return result
+    raise AssertionError(result)
 
 
-def test_reads_and_writes(bus):
-    scripted, transport = bus()
+def test_reads_and_writes(real_bus):
+    scripted, transport = real_bus()
     assert transport.read(3, 56, 15) == Answer(bytes(15))
     assert transport.write(3, 40, b'\x01') == Answer(b'')
     assert transport.sync_read([1, 2, 3], 56, 15) == dict.fromkeys([1, 2, 3], Answer(bytes([2, *bytes(14)])))
@@ -154,22 +170,18 @@ def test_an_answer_that_lay_there_for_long_is_not_taken_for_another(codec, bus):
     scripted, transport = bus(script)
     assert transport.sync_read([3], 56, 15) == {3: Fault.SILENT}
     scripted.send(late[0])
-    select.select([transport._line._handle], [], [])
     transport._outstanding.clear()
     assert first(transport.sync_read([3], 56, 15)[3]) == 1
 
 
-def test_a_late_acknowledgement_is_not_taken_for_another(codec, bus):
+def test_a_late_acknowledgement_is_not_taken_for_another(codec, bus, clock):
     """The second write waits until the acknowledgement of the first can come no more."""
     scripted, transport = bus(lambda number, what: b'' if number == 0 else answers(codec, number, what))
-    start = time.monotonic()
+    start = clock.now
     assert transport.write(3, 40, b'\x01') is Fault.SILENT
-    late = threading.Timer(0.05, scripted.send, [codec.encode(Status(3))])
-    late.start()
+    clock.at(clock.now + 0.05, lambda: scripted.send(codec.encode(Status(3))))
     assert transport.write(3, 40, b'\x00') == Answer(b'')
-    late.join()
-    assert late.finished.is_set()
-    assert time.monotonic() - start > 0.3  # whatever the machine does, it is the driver that waits so long
+    assert clock.now - start > 0.3
 
 
 def test_a_doubled_answer_is_not_taken_for_that_to_the_next_request(codec, bus):
@@ -221,7 +233,7 @@ def test_a_missing_servo_after_which_all_are_silent_hides_no_other(codec, bus):
     assert list(replies) == [1, 2, 3, 4, 5]
 
 
-def test_a_late_answer_that_came_blocks_nothing(codec, bus):
+def test_a_late_answer_that_came_blocks_nothing(codec, bus, clock):
     """All sizes are outstanding until the late answers have come, and their seconds would have."""
     late = []
 
@@ -234,10 +246,10 @@ def test_a_late_answer_that_came_blocks_nothing(codec, bus):
         assert transport.read(3, 56, 15) is Fault.SILENT
     assert len(scripted.instructions) == 4
     scripted.send(b''.join(late))
-    select.select([transport._line._handle], [], [])
     assert transport.read(3, 56, 15) is Fault.SILENT
-    assert transport._outstanding.last() - time.monotonic() < 0.03
-    assert first(until(lambda: transport.read(3, 56, 15), is_answer)) == len(late) - 1
+    assert transport._outstanding.last() - clock.now < 0.03
+    clock.sleep(0.03)
+    assert first(transport.read(3, 56, 15)) == len(late) - 1
 
 
 def test_junk_split_bytes_and_echo_do_no_harm(codec, bus):
@@ -354,9 +366,9 @@ def test_a_damaged_answer_costs_no_time(codec, bus):
     assert transport.write(3, 40, b'\x01') is Fault.CORRUPT
 
 
-def test_bytes_without_end_are_a_fault(bus, monkeypatch):
+def test_bytes_without_end_are_a_fault(real_bus, monkeypatch):
     """A device that never stops sending: every request comes to an end."""
-    _, transport = bus(lambda *_: b'', timeout=0.01)
+    _, transport = real_bus(lambda *_: b'', timeout=0.01)
     monkeypatch.setattr(transport._line, 'receive', lambda _: b'\xff\xff\x03\x00')
     assert isinstance(transport.read(3, 56, 15), Fault)
     transport.drain()
@@ -384,12 +396,12 @@ def test_whatever_comes_only_right_answers_get_through(codec, pieces):
         late.append(good)
         return b''.join(known.get(piece, piece) for piece in pieces) if number % 2 else b''
 
-    with ScriptedBus(codec, script) as scripted:
+    with virtual_time() as clock:
+        scripted = VirtualScriptedBus(codec, script, clock)
         transport = SerialTransport(scripted.port, 1_000_000, codec, 0.002)
         for _ in range(4):
             reply = transport.sync_read([3], 56, 15)[3]
             assert isinstance(reply, Fault) or reply == Answer(bytes([len(late) - 1, *bytes(14)]))
-        transport.close()
 
 
 def test_what_fits_into_no_packet_is_rejected_before_it_is_sent(bus):
@@ -408,8 +420,8 @@ def test_what_fits_into_no_packet_is_rejected_before_it_is_sent(bus):
     assert first(transport.read(1, 56, 4)) == 0
 
 
-def test_an_unplugged_port_is_said_to_be_gone_and_stays_so(bus):
-    scripted, transport = bus()
+def test_an_unplugged_port_is_said_to_be_gone_and_stays_so(real_bus):
+    scripted, transport = real_bus()
     scripted.unplug()
     for call in (
         lambda: transport.read(1, 56, 2),
@@ -423,9 +435,9 @@ def test_an_unplugged_port_is_said_to_be_gone_and_stays_so(bus):
             call()
 
 
-def test_unplugging_while_an_answer_is_awaited_ends_the_wait(bus):
+def test_unplugging_while_an_answer_is_awaited_ends_the_wait(real_bus):
     unplugged = threading.Event()
-    scripted, transport = bus(lambda *_: unplugged.set() or b'', timeout=60)
+    scripted, transport = real_bus(lambda *_: unplugged.set() or b'', timeout=60)
 
     def unplug():
         unplugged.wait()
@@ -438,8 +450,8 @@ def test_unplugging_while_an_answer_is_awaited_ends_the_wait(bus):
     thread.join()
 
 
-def test_a_closed_port_says_so(bus):
-    _, transport = bus()
+def test_a_closed_port_says_so(real_bus):
+    _, transport = real_bus()
     transport.close()
     transport.close()
     with pytest.raises(PortError, match='is closed'):
