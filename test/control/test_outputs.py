@@ -126,8 +126,10 @@ def test_a_following_error_halts_the_controller_where_the_arm_is(rig: Driven) ->
     assert count == (len(rig.output.sent), len(rig.output.samples))
 
 
-@pytest.mark.parametrize('ticks', [8, 16, 20, 60, 220])
-@pytest.mark.parametrize(('off', 'count'), [(0.4, 1), (2.0, 1), (-2.0, 1), (50.0, 1), (2.0, 2), (50.0, 3)])
+@pytest.mark.parametrize(
+    ('ticks', 'off', 'count'),
+    [(8, 0.4, 1), (8, -2.0, 1), (16, 2.0, 2), (20, 50.0, 3), (60, 2.0, 1), (220, 50.0, 1)],
+)
 def test_bad_measurements_halt_the_controller_within_all_limits(
     rig: Driven, ticks: int, off: float, count: int
 ):
