@@ -23,7 +23,7 @@ from std_msgs.msg import Header
 from ik_node.errors import escaped
 from ik_node.model.urdf.elements import MOST_CHARACTERS
 from ik_node.ros.compat import MessageInfo, installed, with_message_info
-from ik_node.ros.qos import GOAL_QOS, LATCHED, MEASURED, NEWEST, STREAM
+from ik_node.ros.qos import BURST, GOAL_QOS, LATCHED, MEASURED, NEWEST, STREAM
 from ik_node.ros.remarks import Remarks
 
 HEADER = 512  # [bytes] that a header may have to be named in a refusal
@@ -217,7 +217,7 @@ CONTROLLER_STATE = SubscribedTopic(
     'control_msgs/JointTrajectoryControllerState',
     'with an `output` of trajectories: where the controller commands the joints, compared with '
     'the trajectories sent; with the parameter `controller`, the topic of that controller',
-    NEWEST,
+    BURST,
 )
 PROJECT_POSE = SubscribedTopic(
     '~/project_pose',

@@ -12,6 +12,9 @@ GOAL_QOS = QoSProfile(depth=16)
 # Only the newest is used: published goals.
 NEWEST = QoSProfile(depth=1)
 
+# Each, after a pause of the subscriber too: the reference of a controller at up to 1 kHz.
+BURST = QoSProfile(depth=100)
+
 # A stream; slow subscribers may miss messages: joint_states, diagnostics.
 STREAM = QoSProfile(depth=10)
 

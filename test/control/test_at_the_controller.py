@@ -26,7 +26,7 @@ class Behind:
     def __init__(self, model: ArmModel, rate: float, seed: int, latest: float = 0.0) -> None:
         """latest: messages arrive up to this late [s], in order, and the controller reports its reference."""
         self.rig = Driven(model)
-        self._latest, self._arrival, self.sag = latest, 0.0, 0.0
+        self._latest, self._arrival, self.sag, self.age = latest, 0.0, 0.0, 0.0
         self.rig.measure_all(yaw=0.2)
         self.rig.tick(2)
         self._random = np.random.default_rng(seed)
@@ -48,6 +48,7 @@ class Behind:
                 self.rig.tick(1, dt)
             for _, each in self.rig.output.sent[self._sent :]:
                 late = self._random.uniform(0.0005, 0.004) + self._random.uniform(0.0, self._latest)
+                late += self.rig.output.delay
                 self._arrival = max(self._arrival, self.rig.time + late)
                 self._coming.append((self._arrival, each))
             self._sent = len(self.rig.output.sent)
@@ -58,7 +59,7 @@ class Behind:
                     stamp = None if each.on_arrival else each.begins
                     self._take(at, each.names, each.times[each.starts :].tolist(), *rows, stamp=stamp)
                 if self._latest:  # what was commanded one period ago is for now
-                    self.rig.controller.on_reference(self._reference, self._time)
+                    self.rig.controller.on_reference(self._reference, self._time, self.age)
                 places = self._controllers.targets(self._time)
                 self._reference = dict(zip(ARM_JOINTS, places.tolist(), strict=True))
                 self.commands.append(float(places[0]))
@@ -160,6 +161,74 @@ def test_stops_keep_the_limits_on_a_computer_that_is_always_late(model: ArmModel
         assert arm.rig.state is State.STOPPED, arm.rig.reports[-1].message
         arm.rig.controller.resume()
     arm.judge()
+
+
+@pytest.mark.parametrize('how', ['stop', 'fault'])
+def test_late_messages_of_a_computer_that_is_busy_itself_keep_the_limits(model: ArmModel, how: str) -> None:
+    arm = Behind(model, 100.0, seed=7, latest=0.5)
+    arm.tick()
+    arm.rig.go(yaw=1.5)
+    arm.tick(75)
+    if how == 'stop':
+        arm.rig.controller.stop()
+        arm.rig.output.delay = 0.4
+        arm.tick(1)
+        arm.rig.output.delay = 0.0
+    else:
+        arm.rig.controller.fault('a driver fails')
+    arm.tick(300)
+    velocity = np.diff(arm.commands) * 100.0
+    assert np.abs(velocity).max() <= 1.02 * FASTEST
+    assert np.abs(np.diff(velocity)).max() * 100.0 <= 1.2 * HARDEST
+    assert arm.commands[-1] == arm.commands[-2] < 1.4
+
+
+def test_a_first_late_stop_keeps_the_limits_where_references_have_been_as_late(model: ArmModel) -> None:
+    arm = Behind(model, 500.0, seed=9, latest=1e-6)
+    arm.age = 0.75
+    arm.tick()
+    arm.rig.go(yaw=1.5)
+    arm._arrival = arm.rig.time + 0.6
+    arm.tick(200)
+    arm.rig.controller.stop()
+    arm._arrival = arm.rig.time + 0.7
+    arm.tick(250)
+    assert arm.rig.state is State.STOPPED, arm.rig.reports[-1].message
+    arm.judge()
+
+
+def test_a_first_motion_begins_however_old_the_references_are(model: ArmModel) -> None:
+    arm = Behind(model, 100.0, seed=9, latest=1e-6)
+    arm.age = 3.0
+    arm.tick()
+    arm.rig.go(yaw=0.5)
+    arm.tick(400)
+    arm.rig.go(yaw=0.2)
+    arm.tick(400)
+    assert arm.rig.state is State.HOLDING, arm.rig.reports[-1].message
+    arm.judge()
+
+
+def test_a_start_after_a_pause_leaves_the_controller_time_to_move_to_its_first_point(model: ArmModel) -> None:
+    arm = Behind(model, 500.0, seed=9, latest=1e-6)
+    arm.tick()
+    arm.rig.go(yaw=0.5)
+    arm.tick(1, 0.5)
+    arm.tick(200)
+    (start,) = (each for _, each in arm.rig.output.sent if each.on_arrival)
+    assert start.times[start.starts] > 0.0
+    assert start.positions[start.starts, 0] == pytest.approx(0.2, abs=1e-9)
+    arm.judge()
+
+
+def test_a_reference_that_leaps_from_one_trajectory_to_another_is_a_fault(model: ArmModel) -> None:
+    arm = Behind(model, 100.0, seed=9, latest=1e-6)
+    arm.tick()
+    arm.rig.go(yaw=1.5)
+    arm.tick(90)
+    arm.rig.controller.on_reference({**arm._reference, 'yaw': arm._reference['yaw'] + 0.1}, arm._time)
+    assert arm.rig.state is State.FAULTED
+    assert 'jumped' in arm.rig.reports[-1].message
 
 
 def test_a_stop_that_alone_is_late_is_a_fault_and_the_arm_goes_on_from_where_its_controller_is(

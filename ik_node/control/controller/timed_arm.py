@@ -41,16 +41,24 @@ class TimedArm(ArmState):
                 self._joints.follow(positions)
             elif self._state in COMMANDING:
                 error = self._joints.following_error(positions, time, received, self._outputs.lag)
+                trajectories = self._outputs.trajectories
+                if error is not None and trajectories is not None:
+                    # Where a plan leaves another one later, commands skip what the controller has yet to do.
+                    tolerance = float(self._model.following_tolerance(self._settings).min())
+                    error = None if trajectories.followed(positions, tolerance) else error
                 if error is not None:
                     self._fault(
                         error, void=self._outputs.runs_plans
                     )  # no plan starts at the present position
 
-    def on_reference(self, positions: Mapping[str, float], time: float) -> None:
-        """Compare where the controller commands joints at time [s], by name, with its trajectories."""
+    def on_reference(self, positions: Mapping[str, float], time: float, age: float = 0.0) -> None:
+        """Compare where the controller commands joints at time [s], by name, with its trajectories.
+
+        age [s]: of the message on arrival.
+        """
         trajectories = self._outputs.trajectories
         with self._change():
-            lost = '' if trajectories is None else trajectories.heard(time, positions)
+            lost = '' if trajectories is None else trajectories.heard(time, positions, age)
             if lost and self._state in COMMANDING:
                 self._fault(lost, void=True)
 

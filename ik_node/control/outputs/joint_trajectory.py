@@ -45,9 +45,13 @@ class JointTrajectory:
     def starts(self) -> int:
         """The first point that a controller needs: the last one at rest if the trajectory begins on arrival.
 
-        An earlier one would be where the controller jumps to, a later one would be joined by a detour.
+        An earlier one would be where the controller jumps to, a later one would be joined by a detour. None
+        at time 0, which leaves no time to move there.
         """
-        return max(int(np.searchsorted(self.times, self.joined)) - 1, 0) if self.on_arrival else 0
+        if not self.on_arrival:
+            return 0
+        last = max(int(np.searchsorted(self.times, self.joined)) - 1, 0)
+        return last if self.times[last] > 0.0 else last + 1
 
     @property
     def rows(self) -> tuple[Array, Array, Array]:

@@ -9,7 +9,8 @@ that does not receive a plan in time continues the previous one; the motion is t
 
 A trajectory that arrives after that time makes the controller jump to where it is by then. So where the
 controller reports its reference, a motion from rest begins when it arrives, its true start is read from the
-reference, and while starts are late the DELAY grows. A reference that is on no trajectory is a fault.
+reference, and while messages from or to the controller are late the DELAY grows by a reserve. A trajectory
+that would not arrive within it is not sent. A reference that is on no trajectory is a fault.
 """
 
 from __future__ import annotations
@@ -37,15 +38,17 @@ SPACING = 1e-4  # [s] minimum time between two points
 ASTRAY = 0.05  # [rad or m] from the end of its trajectory: a controller has not carried it out
 HOLDS = 0.2, 1.0  # [s] least and largest time in which such a controller is brought to rest
 WINDOW = 0.02  # [s] minimum time between two trajectories, unless the arm brakes
-HEARD = 0.3  # [s]: an older reference says nothing about the present
+HEARD = 0.3  # [s]: an older reference says nothing about the present of a moving controller
 PATIENCE = 1.0  # [s] within which a controller must begin a trajectory
 MOVED = 1e-4  # [rad or m] from rest: a controller has begun to move
 NEAR = 1e-3, 2e-3  # [rad or m, s of motion] between a reference and the trajectory that it is on
 ELSEWHERE = 0.02  # [rad or m] from all trajectories: a controller is elsewhere
 JUMP = 0.005  # [rad or m] between two trajectories where one replaces the other
 PUNCTUAL = 0.015  # [s] from a setpoint to the start at the controller, of a computer that is not overloaded
-REMEMBERED = 60.0  # [s] for which a late start is expected to happen again
-MOST_RESERVE = 0.55 - DELAY  # [s]
+REMEMBERED = 60.0  # [s] for which a message as late is expected again
+SPARE = 0.25  # [s]: the most by which the reserve exceeds that
+MOST_RESERVE = 1.0  # [s]
+UNKNOWN = 0.5  # [s] for which a hold may be on its way, even if no message has been late
 MOST_SENT = 99  # trajectories on their way to the controller
 CHECK = 'the computer is overloaded, or another program commands the controller'
 
@@ -75,11 +78,13 @@ class TrajectoryStreamer:
         self._halt: JointTrajectory | None = None  # the last
         self._reference: tuple[float, Mapping[str, float]] = -math.inf, {}  # of the controller, and its time
         self._stirred = -math.inf  # when the reference last changed [s]
-        self._lateness: deque[tuple[float, float]] = deque()  # times of late starts, and how late they were
+        self._starts: deque[tuple[float, float]] = deque()  # times, and how late motions have started
+        self._ages: deque[tuple[float, float]] = deque()  # times, and how old references were on arrival
         self._forget()
 
     def _forget(self) -> None:
         self.time = -math.inf
+        self._passed = 0.0  # between the last two setpoints [s of motion]
         self._delay = DELAY  # of the controller behind the setpoints [s]
         self._setpoints: deque[tuple[float, Array]] = deque()  # when they are carried out, and states (3, n)
         self._due = False  # the plan has changed since the last trajectory
@@ -102,12 +107,12 @@ class TrajectoryStreamer:
     @property
     def slack(self) -> float:
         """How late [s] after its setpoint a trajectory may be sent that replaces another."""
-        return self._delay - MARGIN
+        return self._delay - MARGIN - self._expected
 
     @property
     def astray(self) -> bool:
         """Whether the controller deviates from the setpoints."""
-        return self._astray or self.slack < 0.0
+        return self._running is not None and (self._astray or (self.time < self.ends and self.slack < 0.0))
 
     @property
     def replaces(self) -> bool:
@@ -118,8 +123,9 @@ class TrajectoryStreamer:
     @property
     def lag(self) -> float:
         """How much later than after the DELAY [s] the controller executes the setpoints, as far as known."""
-        waited = self.time - self._running.begins if self._waiting and self._running else 0.0
-        return max(self._delay - DELAY, min(waited, PATIENCE))
+        if not (self._waiting and self._running):
+            return max(self._delay - DELAY, 0.0)
+        return self._delay - DELAY + min(self.time - self._running.begins, PATIENCE)
 
     def under_way(self, time: float) -> bool:
         """Whether the controller moves at time [s]."""
@@ -145,7 +151,7 @@ class TrajectoryStreamer:
                 self._setpoints.clear()  # no setpoints were sent: the arm may have been reinitialised
         elif since > passed:
             self._delay -= since - passed  # the motion has paused, the controller has not
-        self.time = now
+        self.time, self._passed = now, passed
         while self._setpoints and self._setpoints[-1][0] > now + self._delay - SPACING:
             self._setpoints.pop()
         self._setpoints.append((now + self._delay, states))
@@ -159,16 +165,23 @@ class TrajectoryStreamer:
         """
         if setpoint.replanned:
             self._due, self._urgent = True, braking
-        early = self._running is not None and setpoint.time < self._running.begins + WINDOW
+        running = self._running
+        early = running is not None and setpoint.time < running.begins + WINDOW
+        if self._waiting and running and setpoint.time > running.begins + running.joined + PATIENCE + HEARD:
+            self._waiting = False  # the controller reports nothing any more
         return self._due and not (moving and early and not self._urgent) and not self._waiting
 
     def next(self, setpoint: Setpoint, plan: Plan) -> JointTrajectory:
         """Return the trajectory from the state of the controller to the end of a plan."""
         self._limits.update(zip(plan.names, plan.limits.T, strict=True))
-        on_arrival = self._reported(setpoint.controller) and setpoint.time >= self.ends
+        on_arrival = self._reported(setpoint.controller, REMEMBERED) and setpoint.time >= self.ends
         if on_arrival:
             self._postpone(self._join(setpoint.controller) - self._delay)
         times, states = self._past()
+        if on_arrival and len(times) == 1 and self._passed > SPACING:  # where it left rest, at constant jerk
+            times = np.append(times, self._delay - self._passed)
+            states = np.repeat(states, 2, axis=0)
+            states[:, 0] -= self._setpoints[-1][1][1] * self._passed / 3.0
         ahead = point_times(plan)
         rows = np.concatenate([states, _states(setpoint, plan, ahead)])
         rows[-1, 1:] = 0.0
@@ -196,7 +209,7 @@ class TrajectoryStreamer:
         The controller will be in this state a DELAY after the last setpoint, on the last trajectory; later if
         the next one will be late.
         """
-        self._delay, self._astray = DELAY + max(self._late, self.reserve), False
+        self._delay, self._astray = DELAY + self._late + self.reserve, False
         running = self._running
         if running is None:
             return {}
@@ -240,18 +253,30 @@ class TrajectoryStreamer:
             self._flight = [*self._flight[:-1], self._running]
         return self._running
 
-    def _reported(self, names: Sequence[str]) -> bool:
-        """Whether the controller reports its reference of all these joints."""
+    def _reported(self, names: Sequence[str], within: float = HEARD) -> bool:
+        """Whether the controller has reported its reference of all these joints within a time [s]."""
         time, places = self._reference
-        return time >= self.time - HEARD and places.keys() >= {*names}
+        return time >= self.time - within and places.keys() >= {*names}
+
+    @property
+    def _expected(self) -> float:
+        """How late [s] the next message must be expected to reach the controller, 0 if all were punctual."""
+        return max(self._worst(self._starts), self._worst(self._ages))
 
     @property
     def reserve(self) -> float:
-        """What is added to the DELAY [s], because motions have started late."""
-        while self._lateness and not self.time - REMEMBERED <= self._lateness[0][0] <= self.time:
-            self._lateness.popleft()
-        worst = max((late for _, late in self._lateness), default=0.0)
-        return min(4.0 * max(worst - PUNCTUAL, 0.0), MOST_RESERVE)
+        """What is added to the DELAY [s], because messages were late.
+
+        Four times the excess of the latest start, because there are few of them; references are many.
+        """
+        several = max(4.0 * (self._worst(self._starts) - PUNCTUAL), self._worst(self._ages), 0.0)
+        return min(several, self._expected + SPARE, MOST_RESERVE)
+
+    def _worst(self, notes: deque[tuple[float, float]]) -> float:
+        now = max(self.time, self._reference[0])
+        while notes and not now - REMEMBERED <= notes[0][0] <= now:
+            notes.popleft()
+        return notes[0][1] if notes else 0.0
 
     def _join(self, names: Sequence[str]) -> float:
         """Return the time [s] in which a controller at rest moves to the first setpoint within the limits."""
@@ -263,7 +288,14 @@ class TrajectoryStreamer:
     def behind(self, time: float) -> bool:
         """Whether the controller, if it reports its reference, has yet to end its trajectory at time [s]."""
         running = self._running
-        return running is not None and self._reported(running.names) and (self._waiting or time < self.ends)
+        reports = running is not None and self._reported(running.names, REMEMBERED)
+        return reports and (self._waiting or time < self.ends)
+
+    def followed(self, measured: Mapping[str, float], tolerance: float) -> bool:
+        """Whether joints are measured within a tolerance [rad or m] of a recent reference."""
+        places = self._reference[1]
+        near = all(abs(place - places.get(name, math.inf)) <= tolerance for name, place in measured.items())
+        return near and self._reported(tuple(measured))
 
     def settled(self) -> bool:
         """Whether the reference of the controller, if it reports that, is at the end of its trajectory."""
@@ -274,12 +306,14 @@ class TrajectoryStreamer:
         places = self._reference[1]
         return not self._waiting and all(abs(places.get(name, end) - end) <= NEAR[0] for name, end in ends)
 
-    def heard(self, time: float, positions: Mapping[str, float]) -> str:
-        """Note the reference of the controller at time [s], by joint name.
+    def heard(self, time: float, positions: Mapping[str, float], age: float = 0.0) -> str:
+        """Note the reference of the controller at time [s], by joint name, and its age [s] on arrival.
 
         Return why the arm must stop: a trajectory was late or lost, or the controller is elsewhere.
         """
         (before, last), self._reference = self._reference, (time, positions)
+        if self._running is not None:  # while the node starts, references wait for it
+            _remember(self._ages, time, age)
         if any(abs(place - last.get(name, place)) > MOVED / 10.0 for name, place in positions.items()):
             self._stirred = time
         running = self._running
@@ -291,11 +325,25 @@ class TrajectoryStreamer:
             name: (place - last.get(name, place)) / (time - before) for name, place in positions.items()
         }
         places = np.array([positions[name] for name in running.names])
+        leap = self._leap(running.names, places, time - before, last)
+        if leap > 0.0:
+            return f'the controller jumped by at least {leap:.3f}: a trajectory arrived late: {CHECK}'
         if time < self._flight[0].begins:
             return ''
         if self._waiting:
             return self._begun(running, time, places)
         return self._located(running.names, time, places, before, last)
+
+    def _leap(self, names: Sequence[str], places: Array, passed: float, last: Mapping[str, float]) -> float:
+        """Return by how much [rad or m] a joint moved more than at twice its speed; 0: no joint by JUMP."""
+        moved = np.abs([place - last.get(name, place) for name, place in zip(names, places, strict=True)])
+        if moved.max() <= JUMP:
+            return 0.0
+        fastest = np.array([self._limits.get(name, UNLIMITED)[0] for name in names])
+        for each in self._flight:  # some were planned at another speed_scaling
+            fastest = np.maximum(fastest, np.abs(each.velocities).max(axis=0))
+        leap = float((moved - 2.0 * fastest * passed).max())
+        return leap if leap > JUMP else 0.0
 
     def _begun(self, running: JointTrajectory, time: float, places: Array) -> str:
         """Find out when a motion from rest has begun."""
@@ -304,7 +352,7 @@ class TrajectoryStreamer:
             late = _lateness(running, time, places, rates)
             if late is not None:
                 self._waiting = False
-                self._lateness.append((time, late))
+                _remember(self._starts, time, late)
                 self._postpone(late)
                 self._shifted(late)
                 if self._due:  # meanwhile: the controller may have passed where that plan leaves this one
@@ -344,7 +392,7 @@ class TrajectoryStreamer:
             following = flight[oldest + 1]
             late = time - following.begins
             if late > following.joined and _gap(following, time, places) > JUMP:
-                self._lateness.append((time, late))
+                _remember(self._starts, time, late)
                 return f'a trajectory has not reached the controller within {late:.2f} s: {CHECK}'
         return ''
 
@@ -359,34 +407,39 @@ class TrajectoryStreamer:
         """
         running, now, limits = self._running, self.time + max(late, 0.0), self._limits
         flight, rates, reference = self._flight, self._rates, self._reference
-        unsure = running is not None and self._reported(running.names)
-        unsure = unsure and (self._waiting or self._off > 0 or len(flight) > 1)
+        overdue = len(flight) > 1 and now >= flight[1].begins + flight[1].joined
+        unsure = running is not None and self._reported(running.names, REMEMBERED)
+        unsure = unsure and (self._waiting or self._off > 0 or overdue)
+        expected, leave = self._expected, now + DELAY / 2.0 + self.reserve
         self._forget()
         if running is None:
             return None
         bounds = np.transpose([limits.get(name, UNLIMITED) for name in running.names])
         if unsure:  # which trajectory the controller is on: it is stopped from where it was reported
-            self._halt = _stop(flight, reference, rates, bounds, now)
+            self._halt = _stop(flight, reference, rates, bounds, now, expected)
             return self._halt
         if now >= running.ends:
             if not (faulted and _is_astray(running, measured, now)):
                 return None
             self._halt = _hold(running, measured, bounds, now)
             return self._halt
-        leave = now + DELAY / 2.0
-        states = running.states(np.array([now, (now + leave) / 2.0, leave]))
-        stops = np.array([measured.get(name, math.nan) for name in running.names])
-        leaving = MotionState(*states[2])
-        end = halt(leaving, stops, bounds) or halt(leaving, np.full(len(stops), math.nan), bounds)
-        if end is None:  # without another trajectory the controller would carry out this one to its end
-            self._halt = _hold(running, measured, bounds, now)
-            return self._halt
-        ahead = [time for time in point_times(end) if time >= SPACING]  # none: it hardly moves
-        rows = np.concatenate([states, *(np.array(end.at(time))[None] for time in ahead)])
+        knots = running.begins + running.times
+        knots = knots[(knots > now + SPACING) & (knots < min(leave, running.ends) - SPACING)]
+        times = np.array([now, *knots, min(leave, running.ends)]) - now
+        rows = running.states(now + times)
+        if leave < running.ends:
+            stops = np.array([measured.get(name, math.nan) for name in running.names])
+            leaving = MotionState(*rows[-1])
+            end = halt(leaving, stops, bounds) or halt(leaving, np.full(len(stops), math.nan), bounds)
+            if end is None:  # without another trajectory the controller would carry out this one to its end
+                self._halt = _hold(running, measured, bounds, now)
+                return self._halt
+            ahead = [time for time in point_times(end) if time >= SPACING]  # none: it hardly moves
+            rows = np.concatenate([rows, *(np.array(end.at(time))[None] for time in ahead)])
+            times = np.append(times, leave - now + np.array(ahead))
         rows[-1, 1:] = 0.0
-        times = np.append([0.0, DELAY / 4.0, DELAY / 2.0], DELAY / 2.0 + np.array(ahead))
         columns = rows[:, 0], rows[:, 1], rows[:, 2]
-        self._halt = JointTrajectory(running.names, times, *columns, now, DELAY / 2.0, braking=True)
+        self._halt = JointTrajectory(running.names, times, *columns, now, leave - now, braking=True)
         return self._halt
 
     def halting(self, time: float) -> bool:
@@ -396,7 +449,8 @@ class TrajectoryStreamer:
         if time < self._halt.ends + MARGIN:
             return True
         reports = self._reference[0] >= self._halt.begins - HEARD
-        return reports and (time < self._halt.ends + MOST_RESERVE or 0.0 <= time - self._stirred < HEARD)
+        arrived = time >= self._halt.ends + max(self.reserve, UNKNOWN)
+        return reports and not (arrived and not 0.0 <= time - self._stirred < HEARD)
 
 
 def _lateness(running: JointTrajectory, time: float, places: Array, rates: Array) -> float | None:
@@ -425,15 +479,36 @@ def _stop(
     rates: Mapping[str, float],
     limits: Array,
     now: float,
+    late: float,
 ) -> JointTrajectory:
-    """Return the trajectory that stops a controller from its reported reference, whenever it arrives."""
+    """Return the trajectory that stops a controller on any of those in flight, whenever it arrives.
+
+    From its reference, with the rates of that, or from where it is on a trajectory when this one arrives up
+    to late [s] from now. The controller joins its motion to one point, in the middle of where it could stop.
+    """
     names, (time, positions) = flight[-1].names, reference
     places = np.array([positions[name] for name in names])
     rate = np.clip([rates.get(name, 0.0) for name in names], -limits[0], limits[0])
-    duration = min(max(HOLDS[0], *(2.0 * np.abs(rate) / limits[1]).tolist()), HOLDS[1])
+    times = np.linspace(min(time, now), now + late, 8)
+    states = np.concatenate([each.states(times) for each in flight])
+    starts = np.vstack([places, places + rate * max(now - time, 0.0), states[:, 0]])
+    speeds = np.vstack([rate, rate, states[:, 1]])
+    duration = max(HOLDS[0], float((2.0 * np.abs(speeds) / limits[1]).max()))
+    for _ in range(2):
+        ends = starts + speeds * min(duration, HOLDS[1]) / 2.0
+        low, high = ends.min(axis=0), ends.max(axis=0)
+        duration = max(duration, float(np.sqrt(6.0 * (high - low) / limits[1]).max()))
     planned = np.concatenate([places[None], *(each.positions for each in flight)])
-    ends = places + rate * (max(now - time, 0.0) + duration / 2.0)
-    return _rest_at(names, np.clip(ends, planned.min(axis=0), planned.max(axis=0)), duration, now)
+    end = np.clip((low + high) / 2.0, planned.min(axis=0), planned.max(axis=0))
+    return _rest_at(names, end, min(duration, HOLDS[1]), now)
+
+
+def _remember(notes: deque[tuple[float, float]], time: float, late: float) -> None:
+    """Note how late [s] a message was, if it was; less late ones before it carry no information."""
+    if late > PUNCTUAL:
+        while notes and notes[-1][1] <= late:
+            notes.pop()
+        notes.append((time, min(late, MOST_RESERVE)))
 
 
 def _places(last: JointTrajectory, measured: Mapping[str, float], now: float) -> Array:

@@ -164,7 +164,7 @@ class IkNode(ManagedNode):
             self._time,
             self._clocks,
             lambda reason: tool.own.fault(reason),
-            lambda positions, time: tool.own.on_reference(positions, time),
+            lambda *reference: tool.own.on_reference(*reference),
             self._commanded,
         )
         outputs = make_outputs(self._output_names, context)

@@ -19,8 +19,9 @@ class OutputContext:
     """The interface of the node to an output.
 
     prefix: of its topics. controller: its name, empty: not known. clocks: that of the measurements.
-    fault(reason): stops the arm, because it cannot be commanded. reference(positions, time): takes where the
-    controller commands joints, by name, at a time [s]. commanded: the names on which commands are sent.
+    fault(reason): stops the arm, because it cannot be commanded. reference(positions, time, age): takes where
+    the controller commands joints, by name, at a time [s], and how old [s] that is on arrival. commanded: the
+    names on which commands are sent.
     """
 
     node: Any
@@ -29,7 +30,7 @@ class OutputContext:
     time: NodeTime
     clocks: Clocks
     fault: Callable[[str], None]
-    reference: Callable[[Mapping[str, float], float], None]
+    reference: Callable[[Mapping[str, float], float, float], None]
     commanded: list[str] = field(default_factory=list)
 
     def named(self, name: str, of_controller: str = '') -> str:

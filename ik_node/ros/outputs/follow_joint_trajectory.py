@@ -81,8 +81,8 @@ class Client(ActionClient):
 class FollowJointTrajectoryAction(TrajectoryOutput):
     """Sends each plan as a goal of the action follow_joint_trajectory; the newest replaces the others.
 
-    A stop is sent as a goal too, because on cancellation the controller brakes beyond the limits of the arm.
-    If the controller does not accept that goal, it is cancelled.
+    A stop or a hold is sent as a goal too, because on cancellation the controller brakes beyond the limits of
+    the arm. If the controller does not accept that goal, the one that it executes is cancelled.
     """
 
     def __init__(self, context: OutputContext) -> None:
@@ -126,11 +126,13 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         with self._lock:
             return self._asked is None and self._handle is None
 
-    def halted(self, hold_trajectory: Trajectory | None) -> None:  # noqa: ARG002
-        """Cancel all goals: the controller holds the joints where they are."""
+    def halted(self, hold_trajectory: Trajectory | None) -> None:
+        """Hold the joints by a last goal; without motion cancel all goals."""
         with self._lock:
             self._void, self._asked = self._number, None
-            self._cancel()
+            if hold_trajectory is None:
+                self._cancel()
+        super().halted(hold_trajectory)
 
     def _answered(self, future: Any, number: int, braking: bool) -> None:
         error = future.exception()
@@ -144,7 +146,8 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
                     return  # the next one decides
                 self._cancel()
             elif number <= self._void:
-                handle.cancel_goal_async()
+                if newest:
+                    handle.cancel_goal_async()
                 return
             elif number > self._running:
                 if braking:

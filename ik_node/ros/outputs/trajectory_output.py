@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from ik_node.ros.interfaces import CONTROLLER_STATE
 from ik_node.ros.outputs.context import OutputContext
 
 SPACING = 0.008  # [s] minimum time between two references of the controller
+STAMP = slice(4, 12)  # bytes of the header of a serialized message, behind 4 that describe its encoding
 SOON = 0.01  # [s] minimum time to the first point of a motion that starts on reception
 
 
@@ -83,10 +85,13 @@ class TrajectoryOutput(Output):
         )
 
     def _on_state(self, data: bytes, kind: Any) -> None:
-        now = self._context.time.now()
-        if 0.0 <= now - self._heard < SPACING or not self._context.clocks.agree:
+        if len(data) < STAMP.stop or not self._context.clocks.agree:
             return
-        self._heard = now
+        sec, nanosec = struct.unpack('<iI' if data[1] else '>iI', data[STAMP])
+        # By the stamp: of those that have waited together, the first one is the oldest.
+        if 0.0 <= sec + nanosec / NS_PER_S - self._heard < SPACING:
+            return
+        self._heard = sec + nanosec / NS_PER_S
         try:
             state = deserialize_message(data, kind)
             reference = state.reference if hasattr(state, 'reference') else state.desired  # of old versions
@@ -94,7 +99,8 @@ class TrajectoryOutput(Output):
             return
         places, time = reference.positions, self._context.time.of(state.header.stamp)
         if time is not None and len(places) == len(state.joint_names) and np.isfinite(places).all():
-            self._context.reference(dict(zip(state.joint_names, places, strict=True)), time)
+            age = self._context.time.now() - time
+            self._context.reference(dict(zip(state.joint_names, places, strict=True)), time, age)
 
     def send(self, message: JointTrajectoryMessage, braking: bool) -> None:
         """Send a trajectory. braking: it only ends an earlier one."""
