@@ -5,17 +5,11 @@ from __future__ import annotations
 
 import copy
 import math
-import os
-import select
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import shared_cases, shipped_cases
+from cases import shipped_cases
 from made_arms import make_arm
 from spare_arm import WITH_SPARE
 
@@ -34,17 +28,16 @@ from ik_node.solver.limit_distances import distances_to_limits
 
 pytestmark = pytest.mark.slow
 
-CASES = {case.label: case for case in [*shipped_cases(), *shared_cases()]}
+CASES = {case.label: case for case in shipped_cases()}
 SEED_ARM = CASES['seed_arm']
 WITHIN = math.radians(8.0)
 FEW = 40  # directions
-ARMS = ['seed_arm', 'so101_like', 'omx_f']
+ARMS = ['seed_arm', 'so101_like']
 
 
 def whole(name: str, resolution: float):
     """(arm, survey, volume)."""
-    case = CASES.get(name) or next(iter(shared_cases()))
-    arm = case.arm()
+    arm = CASES[name].arm()
     survey = Survey(arm, FEW, WITHIN)
     return arm, survey, surveyed(survey, *lattice(arm, resolution))
 
@@ -77,7 +70,7 @@ def test_a_direction_counts_if_and_only_if_the_solver_comes_within_the_angle(nam
     assert wrong <= 0.03 * 6 * FEW  # the counts are lower bounds, and so are those of the solver
 
 
-@pytest.mark.parametrize('name', ['seed_arm', 'moveo_like', 'prismatic_arm'])
+@pytest.mark.parametrize('name', ['seed_arm', 'prismatic_arm'])
 def test_the_distance_to_the_limits_is_that_of_the_best_solution(name: str) -> None:
     arm = CASES[name].arm()
     narrow = Survey(arm, FEW, math.radians(0.01))  # so that nothing near a direction counts
@@ -93,9 +86,8 @@ def test_the_distance_to_the_limits_is_that_of_the_best_solution(name: str) -> N
     assert 50 < compared < 6 * FEW
 
 
-@pytest.mark.parametrize('name', ['seed_arm', 'moveo_like'])
-def test_solutions_are_counted_and_their_singular_values_told(name: str) -> None:
-    arm = CASES[name].arm()
+def test_solutions_are_counted_and_their_singular_values_told() -> None:
+    arm = CASES['moveo_like'].arm()
     narrow = Survey(arm, FEW, math.radians(0.01), count=True)
     solver = IkSolver(arm)
     counted = 0
@@ -307,30 +299,17 @@ def test_the_program_replaces_an_older_file_and_says_what_it_found(
     assert (tmp_path / 'out.png').stat().st_size > 20_000
 
 
-def test_ctrl_c_leaves_an_older_file(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_an_older_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*given) -> None:
+        given[-1](1)
+        raise KeyboardInterrupt
+
     (tmp_path / 'out.nc').write_text('older')
-    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)}
-    fine = ['--volume', '--resolution', '0.02', '--output', 'out', '--overwrite']
-    process = subprocess.Popen(
-        [sys.executable, '-m', 'ik_node.start', 'ik_reach', SEED_ARM.path, *fine],
-        cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        start_new_session=True,
-    )  # fmt: skip
-    assert process.stderr is not None
-    said, end = b'', time.monotonic() + 100
-    try:
-        while b' positions/s' not in said and time.monotonic() < end:
-            if select.select([process.stderr], [], [], 1.0)[0]:
-                said += os.read(process.stderr.fileno(), 10_000)
-        assert b' s left' in said
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 130
-        assert [path.name for path in tmp_path.iterdir()] == ['out.nc']
-        assert (tmp_path / 'out.nc').read_text() == 'older'
-    finally:
-        process.kill()
-        process.wait()
-        process.stderr.close()
+    monkeypatch.setattr('ik_node.cli.reach.surveyed', interrupted)
+    coarse = ['--volume', '--resolution', '0.2', '--overwrite', '--output', str(tmp_path / 'out')]
+    assert main([SEED_ARM.path, *coarse]) == 130
+    assert [path.name for path in tmp_path.iterdir()] == ['out.nc']
+    assert (tmp_path / 'out.nc').read_text() == 'older'
 
 
 def test_a_full_disk_is_one_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

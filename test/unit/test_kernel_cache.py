@@ -114,13 +114,6 @@ def test_a_changed_callee_is_compiled_anew_in_its_callers_and_nothing_else_is(
     assert build(package, cache, CALLER, ALONE).startswith('0 of 2 kernels compiled')
 
 
-def test_a_kernel_may_be_named_twice(tmp_path: Path) -> None:
-    """With an empty cache and with a full one: a kernel that is loaded rejects to be compiled again."""
-    program = f"from ik_node import kernels; print(kernels.prepare(['{ALONE}'] * 2, wait=True).stage.value)"
-    for _ in range(2):
-        assert run(program, ROOT, tmp_path).stdout == 'ready\n'
-
-
 def test_kernels_are_compiled_by_the_one_decorator_and_import_one_another_relatively() -> None:
     for path in MODULES:
         tree = ast.parse(path.read_text())
@@ -154,18 +147,6 @@ def test_plain_kernels_serve_until_the_compiled_ones_take_over(package: Path, tm
     first, later = run(COLD, package, tmp_path / 'cache').stdout.splitlines()
     assert first == 'ready 1.0 True'
     assert later.startswith('fast kernels loaded after ')
-
-
-def test_the_intermediate_code_of_loaded_kernels_is_freed(tmp_path: Path) -> None:
-    """The private attribute is numba's: where another version has none, nodes only need more memory."""
-    program = f"""
-from ik_node import kernels
-kernels.prepare(['{CALLER}'], wait=True)
-kernels.prepare(['{ALONE}'], wait=True)
-for kernel in (kernels.{CALLER}, kernels.{ALONE}):
-    print(*(compiled.library._shared_module for compiled in kernel.overloads.values()))
-"""
-    assert run(program, ROOT, tmp_path).stdout.split() == ['None', 'None']
 
 
 def test_of_two_processes_one_compiles(package: Path, tmp_path: Path) -> None:
