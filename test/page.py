@@ -73,7 +73,7 @@ class Page:
                 content = msgspec.msgpack.decode(inner)
                 arrays = _buffers(frame, 16 + size, content['binaryBufferLengths'])
                 for message in content['messages']:
-                    self._take(_with_arrays(message, arrays))
+                    self._take(with_arrays(message, arrays))
         except ConnectionClosed:
             pass
 
@@ -198,10 +198,10 @@ def _buffers(frame: bytes, at: int, lengths: list[int]) -> list[bytes]:
     return found
 
 
-def _with_arrays(content: Any, buffers: list[bytes]) -> Any:
+def with_arrays(content: Any, buffers: list[bytes]) -> Any:
     """A message with its arrays, flat, in place of their numbers."""
     if not isinstance(content, dict):
         return content
     if '__binary_index' in content:
         return np.frombuffer(buffers[content['__binary_index']], content['dtype'])
-    return {key: _with_arrays(value, buffers) for key, value in content.items()}
+    return {key: with_arrays(value, buffers) for key, value in content.items()}

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -29,11 +28,13 @@ from sensor_msgs.msg import JointState
 from spinning import Spinning
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
+from stepped import World
 from waiting import wait_for
 
 from ik_node.model.urdf.reader import load_description
 from ik_node.ros.conversions import array_point, matrix_pose, pose_matrix
 from ik_node.ros.goals.goal_requests import REPEAT
+from ik_node.steady import steady
 
 ROOT = Path(__file__).resolve().parents[1]
 SEED_FILE = f'urdf_file:={ROOT}/urdf/seed_arm.urdf.xacro'  # parameter of ik_node
@@ -121,9 +122,14 @@ class Process:
 class RobotSide:
     """Publishes what an arm and a solver would, and keeps what the viewer says."""
 
-    def __init__(self, domain: int) -> None:
-        self._context = rclpy.Context()
-        self._context.init(domain_id=domain)
+    def __init__(self, domain: int = 0, world: World | None = None) -> None:
+        """world: in which the viewer is stepped, instead of a domain."""
+        self._world = world
+        if world is None:
+            self._context = rclpy.Context()
+            self._context.init(domain_id=domain)
+        else:
+            self._context = world.context
         self.node = Node('robot_side', context=self._context)
         self.goals: list[PoseStamped] = []
         self.joint_goals: list[JointState] = []
@@ -139,16 +145,18 @@ class RobotSide:
         self.node.create_subscription(PoseStamped, 'goal_pose', self._keep_goal, 100)
         self.node.create_subscription(JointState, 'goal_joints', self.joint_goals.append, 100)
         self.node.create_subscription(JointState, 'joint_states', self._keep_joints, 10)
-        self.spinning = Spinning(self.node)
+        self.spinning = Spinning(self.node) if world is None else None
 
     @property
     def context(self) -> rclpy.Context:
         return self._context
 
     def close(self) -> None:
-        self.spinning.end()
+        if self.spinning is not None:
+            self.spinning.end()
         self.node.destroy_node()
-        self._context.try_shutdown()
+        if self._world is None:
+            self._context.try_shutdown()
 
     def _keep_goal(self, message: PoseStamped) -> None:
         if message.header.stamp.sec or message.header.stamp.nanosec:  # those from here have no stamp
@@ -159,7 +167,12 @@ class RobotSide:
 
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
         """Return what condition returns once that is true; fail if it never is."""
-        return wait_for(condition, what, TIMEOUT)
+        return self._world.wait(condition, what) if self._world else wait_for(condition, what, TIMEOUT)
+
+    def run(self, seconds: float) -> None:
+        """Let time pass in a world."""
+        assert self._world is not None
+        self._world.run(seconds)
 
     def listeners(self) -> dict[str, int]:
         """How many others hear what this side publishes, by topic."""
@@ -193,9 +206,9 @@ class RobotSide:
             nonlocal asked
             if all(abs(self.joints.get(name, math.inf) - value) < 1e-3 for name, value in values.items()):
                 return True
-            if time.monotonic() > asked + 2.0 * REPEAT:
+            if steady() > asked + 2.0 * REPEAT:
                 self.ask(**values)
-                asked = time.monotonic()
+                asked = steady()
             return False
 
         self.wait(there, f'the arm at {values}')
@@ -262,7 +275,8 @@ def called(robot: RobotSide) -> Iterator[list[str]]:
                 return response
 
             solver.create_service(Trigger, f'~/{name}', answer)
-        robot.spinning.add(solver)
+        if robot.spinning is not None:
+            robot.spinning.add(solver)
         yield names
     finally:
         solver.destroy_node()

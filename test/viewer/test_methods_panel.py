@@ -3,18 +3,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from node_harness import new_domain
-from page import Page
+from desk import Desk, Page, viewer
 from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.parameter import Parameter, parameter_value_to_python
 from services import answer_of
-from viewer_harness import SEED_ARM, SEED_FILE, SEED_JOINTS, Process, RobotSide, started, viewer
+from viewer_harness import SEED_ARM, SEED_FILE, SEED_JOINTS, RobotSide
 
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
@@ -28,16 +26,16 @@ GOAL = Goal(DOWN[:3, 3], DOWN[:3, 2])
 
 
 @pytest.fixture(scope='module')
-def running() -> Iterator[tuple[Process, RobotSide]]:
-    with viewer(new_domain()) as both:
+def running() -> Iterator[tuple[Desk, RobotSide]]:
+    with viewer() as both:
         yield both
 
 
 @pytest.fixture
-def page(running: tuple[Process, RobotSide]) -> Iterator[Page]:
+def page(running: tuple[Desk, RobotSide]) -> Iterator[Page]:
     """The seed arm at Q, not watched."""
-    process, robot = running
-    page = Page(process.url())
+    table, robot = running
+    page = Page(table)
     robot.describe('<robot name="none"/>')
     page.wait(lambda: 'Cannot show' in page.text(), 'the end of the robot before')
     robot.describe(SEED_ARM)
@@ -73,7 +71,7 @@ def last_step(arm: Arm, method: str, **switches: bool) -> np.ndarray:
 
 
 def test_a_method_is_watched_to_its_own_end_and_nothing_is_commanded(
-    running: tuple[Process, RobotSide], page: Page, arm: Arm
+    running: tuple[Desk, RobotSide], page: Page, arm: Arm
 ) -> None:
     page.choose('Steps per s', 20.0)
     page.choose('Watch', True)
@@ -125,7 +123,7 @@ def test_a_rate_that_is_being_typed_does_not_end_the_viewer(page: Page, arm: Arm
     page.wait(lambda: 'step' in page.words(), 'its steps')
     page.choose('Steps per s', 0.0)
     page.choose('Playback', 'Restart')
-    time.sleep(0.5)
+    page.run(0.5)
     page.choose('Steps per s', 20.0)
     page.choose('Playback', 'Restart')
     page.wait(lambda: ghost_is_at(page, arm, 0, last_step(arm, 'lm')), 'the ghost at the end')
@@ -142,9 +140,7 @@ def test_every_method_of_the_registry_can_be_watched(page: Page) -> None:
         assert 'Rejected' not in page.words()
 
 
-def test_a_track_does_not_move_the_gizmo_while_watched(
-    running: tuple[Process, RobotSide], page: Page
-) -> None:
+def test_a_track_does_not_move_the_gizmo_while_watched(running: tuple[Desk, RobotSide], page: Page) -> None:
     page.choose('Watch', True)
     page.drag(DOWN)
     page.wait(lambda: 'step' in page.words(), 'the ghost')
@@ -231,9 +227,8 @@ class Node:
 
 @pytest.fixture(scope='module')
 def served() -> Iterator[tuple[Page, Node]]:
-    domain = new_domain()
-    with started('ik_node', domain, SEED_FILE), viewer(domain) as (process, robot):
-        page = Page(process.url())
+    with viewer(beside=(SEED_FILE,)) as (table, robot):
+        page = Page(table)
         page.wait(lambda: not page.control('Solver')['disabled'], 'the parameters of ik_node')
         yield page, Node(robot)
         page.close()

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from node_harness import new_domain
-from page import Page
-from viewer_harness import SEED_ARM, SEED_JOINTS, RobotSide, viewer
+from desk import Page, viewer
+from viewer_harness import SEED_ARM, SEED_JOINTS, RobotSide
 
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
@@ -23,8 +21,8 @@ ARM = Arm.from_urdf(SEED_ARM)
 
 @pytest.fixture(scope='module')
 def running() -> Iterator[tuple[Page, RobotSide]]:
-    with viewer(new_domain()) as (process, robot):
-        page = Page(process.url())
+    with viewer() as (table, robot):
+        page = Page(table)
         robot.describe(SEED_ARM)
         page.wait(lambda: 'Waiting for joint_states' in page.text(), 'the robot')
         yield page, robot
@@ -41,7 +39,7 @@ def test_charts_are_shown_and_looking_back_moves_a_ghost_only(running: tuple[Pag
     page, robot = running
     for k in range(30):
         robot.move(**{**Q, 'joint1': 0.03 * k})
-        time.sleep(0.1)
+        page.run(0.1)
     page.choose('Show plots', True)
     page.wait(lambda: any('Joints' in title for title in charts(page)), 'the charts')
     assert not any('Following' in title for title in charts(page)), 'nothing is measured'
@@ -51,7 +49,7 @@ def test_charts_are_shown_and_looking_back_moves_a_ghost_only(running: tuple[Pag
     seen = set()
     for seconds in np.arange(0.0, -30.0, -0.5):
         page.choose('Time [s]', float(seconds))
-        time.sleep(0.1)
+        page.run(0.1)
         names = [name for name in list(page.nodes) if name.startswith('/past/')]
         if names:
             seen.add(tuple(np.round(page.pose(names[0])[:3, :3].ravel(), 3)))

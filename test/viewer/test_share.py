@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from node_harness import new_domain
-from page import Page
-from viewer_harness import SEED_ARM, SEED_JOINTS, TIMEOUT, RobotSide, viewer
+from desk import Page, viewer
+from viewer_harness import SEED_ARM, SEED_JOINTS, TIMEOUT, RobotSide
 
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
@@ -57,8 +55,8 @@ def test_what_is_no_link_is_rejected(text: str) -> None:
 
 @pytest.fixture(scope='module')
 def running() -> Iterator[tuple[Page, RobotSide]]:
-    with viewer(new_domain()) as (process, robot):
-        page = Page(process.url())
+    with viewer() as (table, robot):
+        page = Page(table)
         robot.describe(SEED_ARM)
         page.wait(lambda: 'Waiting for joint_states' in page.text(), 'the robot')
         robot.move(**Q)
@@ -107,7 +105,7 @@ def test_a_link_moves_the_arm_only_after_a_click(running: tuple[Page, RobotSide]
     page.wait(lambda: folder(page) and 'The arm moves only if you press' in page.words(), 'the proposal')
     names = page.wait(lambda: [name for name in page.nodes if name.startswith('/link/')], 'the ghost')
     assert names
-    time.sleep(1.0)
+    page.run(1.0)
     assert not robot.goals
     assert not robot.joint_goals
     go_there(page, robot)

@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from node_harness import new_domain
-from page import Page
-from viewer_harness import SEED_ARM, SEED_JOINTS, RobotSide, viewer
+from desk import Page, viewer
+from viewer_harness import SEED_ARM, SEED_JOINTS, RobotSide
 
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
@@ -40,8 +38,8 @@ def listing() -> Listing:
 
 @pytest.fixture(scope='module')
 def running() -> Iterator[tuple[Page, RobotSide]]:
-    with viewer(new_domain()) as (process, robot):
-        page = Page(process.url())
+    with viewer() as (table, robot):
+        page = Page(table)
         robot.describe(SEED_ARM)
         page.wait(lambda: 'Waiting for joint_states' in page.text(), 'the robot')
         yield page, robot
@@ -203,7 +201,7 @@ def test_a_goal_where_none_may_be_does_not_end_the_viewer(
     beyond[0, 3] = far
     for send in (page.drag, robot.want):
         send(beyond)
-        time.sleep(1.0)  # longer than the viewer takes to ask for a list
+        page.run(1.0)  # longer than the viewer takes to ask for a list
     robot.want(T)
     page.choose(SHOW, False)
     page.wait(lambda: not shown_rows(page), 'no list')

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from node_harness import new_domain
-from page import Page
-from viewer_harness import ROOT, SEED_ARM, SEED_FILE, SEED_JOINTS, Process, RobotSide, started, viewer
+from desk import Desk, Page, viewer
+from viewer_harness import ROOT, SEED_ARM, SEED_FILE, SEED_JOINTS, RobotSide
 
 from ik_node.model.arm import Arm
 from ik_node.ros.remote_parameters import RemoteParameters
@@ -29,27 +27,27 @@ Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
 QUIET = 0.7  # [s] in which something would happen if it did at all
 
 
-class Desk(NamedTuple):
+class Lesson(NamedTuple):
     """A page, the robot's side, and the folder of the programs."""
 
     page: Page
     robot: RobotSide
     folder: Path
-    url: str
+    table: Desk
 
 
 @pytest.fixture(scope='module')
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    folder, domain = tmp_path_factory.mktemp('programs'), new_domain()
-    with started('ik_node', domain, SEED_FILE), viewer(domain, f'programs:={folder}') as (process, robot):
-        page = Page(process.url())
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lesson]:
+    folder = tmp_path_factory.mktemp('programs')
+    with viewer(f'programs:={folder}', beside=(SEED_FILE,)) as (table, robot):
+        page = Page(table)
         robot.wait(lambda: robot.joints, 'the arm')
-        yield Desk(page, robot, folder, process.url())
+        yield Lesson(page, robot, folder, table)
         page.close()
 
 
 @pytest.fixture
-def desk(running: Desk) -> Desk:
+def desk(running: Lesson) -> Lesson:
     """The arm rests at Q; the program has two points, a line to the second one, and is saved as two.yaml."""
     page, robot = running.page, running.robot
     page.press('Resume')
@@ -98,7 +96,7 @@ def select(page: Page, number: int) -> None:
     page._send('GuiUpdateMessage', uuid=uuid, updates={'value': True})
 
 
-def wait_state(desk: Desk, title: str) -> None:
+def wait_state(desk: Lesson, title: str) -> None:
     desk.page.wait(lambda: state(desk.page) == title, title)
 
 
@@ -106,15 +104,15 @@ def tool(robot: RobotSide) -> np.ndarray:
     return ARM.fk(np.array([robot.joints[name] for name in SEED_JOINTS]))[0]
 
 
-def stands(desk: Desk) -> None:
+def stands(desk: Lesson) -> None:
     """Nothing moves and no goal is sent."""
     before, count = dict(desk.robot.joints), len(desk.robot.joint_goals)
-    time.sleep(QUIET)
+    desk.page.run(QUIET)
     assert desk.robot.joints == pytest.approx(before, abs=1e-9)
     assert len(desk.robot.joint_goals) == count
 
 
-def test_points_are_taught_and_edited_and_saved(desk: Desk) -> None:
+def test_points_are_taught_and_edited_and_saved(desk: Lesson) -> None:
     page, robot = desk.page, desk.robot
     page.choose('Save', 'New')
     page.wait(lambda: not points(page), 'no points')
@@ -154,7 +152,7 @@ def test_points_are_taught_and_edited_and_saved(desk: Desk) -> None:
     assert not robot.joint_goals
 
 
-def test_a_check_moves_nothing_and_a_run_visits_all(desk: Desk) -> None:
+def test_a_check_moves_nothing_and_a_run_visits_all(desk: Lesson) -> None:
     page, robot = desk.page, desk.robot
     page.choose('Program', 'Check')
     wait_state(desk, 'Ready to run')
@@ -168,7 +166,7 @@ def test_a_check_moves_nothing_and_a_run_visits_all(desk: Desk) -> None:
     stands(desk)
 
 
-def test_a_point_out_of_reach_is_rejected_by_name_and_nothing_moves(desk: Desk) -> None:
+def test_a_point_out_of_reach_is_rejected_by_name_and_nothing_moves(desk: Lesson) -> None:
     page = desk.page
     select(page, 2)
     page.wait(lambda: page.control('Name')['value'] == 'end', 'the editor')
@@ -178,7 +176,7 @@ def test_a_point_out_of_reach_is_rejected_by_name_and_nothing_moves(desk: Desk) 
     def put_to_the_gizmo() -> bool:  # again if an input arrived too late to count
         page.drag(T, release=False)
         page.choose('Set', 'To the gizmo')
-        time.sleep(QUIET)
+        page.run(QUIET)
         return bool(np.allclose(page.pose('/teach/1')[:3, 3], T[:3, 3], atol=1e-5))
 
     page.wait(put_to_the_gizmo, 'the point at the gizmo')
@@ -193,7 +191,7 @@ def test_a_point_out_of_reach_is_rejected_by_name_and_nothing_moves(desk: Desk) 
         stands(desk)
 
 
-def test_a_run_is_paused_continued_stopped_and_continued(desk: Desk) -> None:
+def test_a_run_is_paused_continued_stopped_and_continued(desk: Lesson) -> None:
     page = desk.page
     page.choose('Loops', 0)
     page.choose('Program', 'Run')
@@ -206,7 +204,7 @@ def test_a_run_is_paused_continued_stopped_and_continued(desk: Desk) -> None:
     page.press('Stop')
     wait_state(desk, 'Ended')
     assert 'stopped' in page.words().lower()  # by the service, or by the page
-    time.sleep(QUIET)
+    page.run(QUIET)
     stands(desk)
     page.choose('Run', 'Continue')  # ik_node is still stopped
     page.wait(lambda: state(page) in ('Checking', 'Running'), 'another check')
@@ -220,7 +218,7 @@ def test_a_run_is_paused_continued_stopped_and_continued(desk: Desk) -> None:
     wait_state(desk, 'Paused')
 
 
-def test_single_steps(desk: Desk) -> None:
+def test_single_steps(desk: Lesson) -> None:
     page, robot = desk.page, desk.robot
     for place in (ARM.fk(np.array(list({**Q, 'joint1': 0.1}.values())))[0], two_points().points[1].position):
         page.choose('Program', 'Step')
@@ -230,7 +228,7 @@ def test_single_steps(desk: Desk) -> None:
     assert 'after 1 complete run' in page.words()
 
 
-def test_the_next_point_stays_the_next_one_while_a_paused_program_is_edited(desk: Desk) -> None:
+def test_the_next_point_stays_the_next_one_while_a_paused_program_is_edited(desk: Lesson) -> None:
     page = desk.page
     page.choose('Program', 'Step')
     wait_state(desk, 'Paused')
@@ -246,7 +244,7 @@ def test_the_next_point_stays_the_next_one_while_a_paused_program_is_edited(desk
     page.wait(lambda: state(page) == '', 'a program that was not checked')
 
 
-def test_the_first_point_comes_first_however_a_program_is_edited_before_its_run(desk: Desk) -> None:
+def test_the_first_point_comes_first_however_a_program_is_edited_before_its_run(desk: Lesson) -> None:
     page, robot = desk.page, desk.robot
     page.choose('Order', 'Down')
     page.wait(lambda: points(page) == ['1: end · line', '2: ready'], 'the other order')
@@ -256,14 +254,17 @@ def test_the_first_point_comes_first_however_a_program_is_edited_before_its_run(
     assert np.allclose(tool(robot), two_points().points[1].position, atol=1e-3)
 
 
-def test_a_viewer_that_ends_during_a_run_stops_the_arm_and_loses_nothing(desk: Desk, tmp_path: Path) -> None:
-    robot, domain = desk.robot, desk.robot.context.get_domain_id()
+def test_a_viewer_that_ends_during_a_run_stops_the_arm_and_loses_nothing(
+    desk: Lesson, tmp_path: Path
+) -> None:
+    robot = desk.robot
     slow = replace(two_points(), points=tuple(replace(point, speed=0.05) for point in two_points(0.2).points))
     slow.save(tmp_path / 'slow.yaml')
     parameters = RemoteParameters(robot.node, 'ik_node', ['speed_scaling'], print)
     before = robot.wait(lambda: parameters.refresh() or parameters.values, 'the speed')['speed_scaling']
-    process = Process('ik_viewer', domain, '--ros-args', '-p', 'port:=0', '-p', f'programs:={tmp_path}')
-    page = Page(process.url())
+    other = Desk(desk.table.world)
+    viewer = other.make('ik_viewer', 'port:=0', f'programs:={tmp_path}')
+    page = Page(other)
     page.wait(lambda: page.labels() and 'slow' in page.control('Open')['options'], 'the arm and the file')
     page.choose('Open', 'slow')
     page.wait(lambda: len(points(page)) == 2, 'the program')
@@ -273,8 +274,10 @@ def test_a_viewer_that_ends_during_a_run_stops_the_arm_and_loses_nothing(desk: D
     page.wait(lambda: state(page) == 'Running' and 'end' in page.words().partition('Moving to')[2], 'a run')
     place = dict(robot.joints)
     robot.wait(lambda: max(abs(robot.joints[name] - place[name]) for name in Q) > 1e-3, 'a motion')
-    assert process.end() == 0
+    viewer.come_to_rest()
     page.close()
+    viewer.close()
+    robot.run(1.0)  # the arm brakes
     stands(desk)
     robot.wait(
         lambda: parameters.refresh() or parameters.values['speed_scaling'] == before, 'its speed again'
@@ -283,7 +286,7 @@ def test_a_viewer_that_ends_during_a_run_stops_the_arm_and_loses_nothing(desk: D
     desk.page.press('Resume')
 
 
-def test_no_program_is_lost(desk: Desk) -> None:
+def test_no_program_is_lost(desk: Lesson) -> None:
     page = desk.page
     page.choose('Speed [%]', 70)
     page.wait(lambda: points(page)[0] == '1: ready · 70 %', 'an edited program')
@@ -297,7 +300,7 @@ def test_no_program_is_lost(desk: Desk) -> None:
     page.choose('Save', 'Save')
     page.wait(lambda: 'is another program: press save again' in page.words().lower(), 'a question')
     assert len(Program.load(desk.folder / 'two.yaml').points) == 2
-    time.sleep(2.0 * DOUBLE_CLICK)
+    page.run(2.0 * DOUBLE_CLICK)
     page.choose('Save', 'Save')
     page.wait(lambda: 'Saved as' in page.words(), 'the file')
     assert len(Program.load(desk.folder / 'two.yaml').points) == 1
@@ -310,7 +313,7 @@ def test_no_program_is_lost(desk: Desk) -> None:
     assert Program.load(desk.folder / f'{first}.yaml').points[0].speed == pytest.approx(0.7)
 
 
-def test_a_name_may_be_typed_letter_by_letter(desk: Desk) -> None:
+def test_a_name_may_be_typed_letter_by_letter(desk: Lesson) -> None:
     page = desk.page
     select(page, 2)
     page.wait(lambda: page.control('Name')['value'] == 'end', 'the editor')

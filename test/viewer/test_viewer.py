@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Iterator
 from contextlib import closing
 
 import numpy as np
 import pytest
 import trimesh
-from node_harness import new_domain
-from page import Page
-from viewer_harness import SEED_ARM, SEED_JOINTS, Process, RobotSide, called, started, viewer
+from desk import Desk, Page, viewer
+from viewer_harness import SEED_ARM, SEED_JOINTS, RobotSide, called
 
 from ik_node.model.arm import Arm
 from ik_node.ros.neighbours import Neighbours, digest
@@ -37,17 +35,14 @@ def turned(angle: float, *position: float) -> np.ndarray:
     return T
 
 
-# The viewer as a process
-
-
 @pytest.fixture(scope='module')
-def running() -> Iterator[tuple[Process, RobotSide]]:
-    with viewer(new_domain()) as both:
+def running() -> Iterator[tuple[Desk, RobotSide]]:
+    with viewer() as both:
         yield both
 
 
 @pytest.fixture
-def robot(running: tuple[Process, RobotSide]) -> RobotSide:
+def robot(running: tuple[Desk, RobotSide]) -> RobotSide:
     """The robot's side; nothing is shown yet."""
     robot = running[1]
     robot.describe('<robot name="none"/>')
@@ -57,8 +52,8 @@ def robot(running: tuple[Process, RobotSide]) -> RobotSide:
 
 
 @pytest.fixture
-def page(running: tuple[Process, RobotSide]) -> Iterator[Page]:
-    page = Page(running[0].url())
+def page(running: tuple[Desk, RobotSide]) -> Iterator[Page]:
+    page = Page(running[0])
     yield page
     page.close()
 
@@ -114,7 +109,7 @@ def test_a_drag_publishes_the_goal(robot: RobotSide, page: Page, seed: Arm) -> N
     assert abs(robot.node.get_clock().now().nanoseconds * 1e-9 - header.stamp.sec) < 30.0
     robot.move(joint1=0.4)  # the arm sets off, but the gizmo stays with the goal
     page.wait(lambda: same(page.pose('/tip'), seed.robot.link_pose('tool0', {**Q, 'joint1': 0.4})), 'the arm')
-    again = Page(page.url)  # as after a reload, or in another browser
+    again = Page(page.desk)  # as after a reload, or in another browser
     try:
         again.wait(lambda: same(again.pose('/base/goal'), wanted), 'the gizmo in another browser')
     finally:
@@ -145,7 +140,7 @@ def test_a_held_gizmo_is_not_moved_until_released(robot: RobotSide, page: Page) 
     mine, other = turned(0.1, 0.3, 0.0, 0.4), turned(0.2, -0.3, 0.0, 0.4)
     page.drag(mine, release=False)
     robot.wait(lambda: robot.goals, 'the goal')
-    watcher = Page(page.url)
+    watcher = Page(page.desk)
     robot.want(other)
     robot.report('solved: fine', status='solved')
     page.wait(lambda: 'Solved' in page.text(), 'a frame after the goal of another')
@@ -176,7 +171,7 @@ def test_a_drag_without_an_end_does_not_hold_the_gizmo_for_ever(
         robot.wait(lambda: page.choose('joint1 [°]', next(values)) or robot.joint_goals, 'a goal in joints')
     else:
         page.press('Home')
-    watcher = Page(page.url)
+    watcher = Page(page.desk)
 
     def follows() -> bool:
         robot.move(**Q)
@@ -189,7 +184,7 @@ def test_a_drag_without_an_end_does_not_hold_the_gizmo_for_ever(
 def test_sliders_publish_only_what_a_user_moves(robot: RobotSide, page: Page, seed: Arm) -> None:
     for step in range(20):
         robot.move(**{**Q, 'joint2': -0.4 + 0.02 * step})
-        time.sleep(0.02)
+        robot.run(0.02)
     page.wait(lambda: slider(page, 'joint2 [°]') == round(math.degrees(-0.02), 1), 'the slider')
     assert not robot.joint_goals
     page.choose('joint4 [°]', 30.0)
@@ -206,7 +201,7 @@ def test_sliders_publish_only_what_a_user_moves(robot: RobotSide, page: Page, se
 
 
 def test_a_slider_names_no_joint_whose_position_is_unknown() -> None:
-    with viewer(new_domain()) as (process, robot), closing(Page(process.url())) as page:
+    with viewer() as (table, robot), closing(Page(table)) as page:
         robot.describe(SEED_ARM)
         page.wait(lambda: 'Waiting for joint_states' in page.text(), 'the robot')
         page.wait(lambda: not page.control('joint4 [°]')['disabled'], 'the sliders')
@@ -218,11 +213,8 @@ def test_a_slider_names_no_joint_whose_position_is_unknown() -> None:
 @pytest.mark.usefixtures('seed')
 def test_sliders_rest_while_a_goal_is_followed(robot: RobotSide, page: Page) -> None:
     wanted = turned(0.3, 0.3, 0.1, 0.4)
-    end = time.monotonic() + 60.0
-    while not page.control('joint3 [°]')['disabled'] and time.monotonic() < end:
-        robot.want(wanted)
-        time.sleep(0.02)
-    assert page.control('joint3 [°]')['disabled']
+    robot.want(wanted)
+    page.wait(lambda: page.control('joint3 [°]')['disabled'], 'the motion')
     page.wait(lambda: not page.control('joint3 [°]')['disabled'], 'the end of the motion')
     page.drag(wanted)
     robot.wait(lambda: robot.goals, 'the goal')
@@ -324,26 +316,30 @@ def test_strange_joint_states_do_no_harm(robot: RobotSide, page: Page, seed: Arm
 
 
 @pytest.mark.usefixtures('seed')
-def test_tracks_are_chosen_by_name(robot: RobotSide, page: Page) -> None:
+def test_tracks_are_chosen_by_name(running: tuple[Desk, RobotSide], robot: RobotSide, page: Page) -> None:
     assert set(LABELS) == {'none', *TRACKS}
     page.wait(lambda: page.control('Target track')['disabled'], 'no choice without a goal publisher')
-    with started('ik_goals', robot.context.get_domain_id(), 'track:=spiral') as goals:
+    with closing(running[0].make('ik_goals', 'track:=spiral')) as goals:
+
+        def track() -> str:
+            return str(goals.get_parameter('track').value)
+
         page.wait(lambda: page.control('Target track')['value'] == 'spiral', 'the track of the publisher')
         assert not page.control('Target track')['disabled']
         page.choose('Target track', 'figure eight')
-        page.wait(lambda: 'track: figure_eight' in goals.said, 'the track')
+        page.wait(lambda: track() == 'figure_eight', 'the track')
         robot.wait(lambda: robot.move(**Q) or robot.goals, 'its goals, once there is an arm')
         page.wait(lambda: same(page.pose('/base/goal'), robot.goal()), 'the gizmo to travel along')
         mine = turned(0.1, 0.3, 0.1, 0.3)
         page.drag(turned(0.1, 0.3, 0.1, 0.31), release=False)
-        page.wait(lambda: 'track: none' in goals.said, 'the end of the track')
+        page.wait(lambda: track() == 'none', 'the end of the track')
         page.drag(mine)  # a hand goes on dragging; goals that were on their way by then do not count
         robot.wait(lambda: same(robot.goal(), mine), 'the goal')
         page.wait(lambda: page.control('Target track')['value'] == 'none', 'the choice')
         page.choose('Target track', 'line')
-        page.wait(lambda: 'track: line' in goals.said, 'another track')
+        page.wait(lambda: track() == 'line', 'another track')
         page.press('Stop')
-        page.wait(lambda: goals.said.count('track: none') == 2, 'the end of the track')
+        page.wait(lambda: track() == 'none', 'the end of the track')
     page.wait(lambda: page.control('Target track')['disabled'], 'no choice without a goal publisher')
 
 
@@ -351,7 +347,7 @@ def test_a_stop_counts_without_a_robot_and_before_its_service(robot: RobotSide, 
     page.wait(lambda: 'Cannot show' in page.text(), 'the end of the robot before')
     for name in ('Resume', 'Home', 'Stop'):
         page.press(name)
-    time.sleep(0.3)
+    page.run(0.3)
     with called(robot) as names:
         robot.wait(lambda: names, 'the stop')
         assert names == ['stop'], 'what was asked for long ago'
@@ -362,9 +358,8 @@ def test_a_stop_counts_without_a_robot_and_before_its_service(robot: RobotSide, 
 
 
 def test_a_stop_counts_that_is_pressed_as_the_last_page_closes() -> None:
-    domain = new_domain()
-    with started('ik_viewer', domain, 'port:=0') as process, closing(RobotSide(domain)) as robot:
-        page = Page(process.url())
+    with viewer(page=False) as (table, robot):
+        page = Page(table)
         robot.wait_connected()
         page.press('Stop')
         page.close()
@@ -376,20 +371,16 @@ def test_a_stop_counts_that_is_pressed_as_the_last_page_closes() -> None:
 @pytest.mark.usefixtures('seed')
 def test_buttons_call_the_services(robot: RobotSide, page: Page) -> None:
     with called(robot) as names:
+        page.run(2.0)  # the viewer looks for services
         for name in ('Home', 'Stop', 'Resume'):
-
-            def pressed(name: str = name) -> bool:
-                page.press(name)
-                time.sleep(0.1)
-                return name.lower() in names
-
-            page.wait(pressed, f'the service of {name}')
+            page.press(name)
+            page.wait(lambda name=name: name.lower() in names, f'the service of {name}')
 
 
 def test_a_status_from_before_the_arm_is_shown_with_it(robot: RobotSide, page: Page) -> None:
     page.wait(lambda: 'Cannot show' in page.text(), 'the end of the robot before')
     robot.report('unreachable: too far', status='unreachable')
-    time.sleep(0.5)  # the status may overtake the arm, and should
+    page.run(0.5)  # the status may overtake the arm, and should
     robot.describe(SEED_ARM)
     page.wait(lambda: 'Too far' in page.text(), 'the status')
     robot.move(**Q)

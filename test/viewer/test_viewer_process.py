@@ -1,36 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The viewer as a process: how it starts and ends, and what it does without a clock."""
+"""How the viewer starts, and what it does without a clock and without a page."""
 
 from __future__ import annotations
 
 import math
-import signal
 import socket
-import time
-from contextlib import closing
 
 import numpy as np
 import pytest
-import rclpy
+from desk import Page, desk, viewer
 from geometry_msgs.msg import PoseStamped
-from node_harness import new_domain
-from page import Page
-from rclpy.parameter import Parameter
-from spinning import Spinning
-from viewer_harness import SEED_ARM, Process, RobotSide, called, started, viewer
-from waiting import wait_for
+from viewer_harness import SEED_ARM, called
 
-from ik_node.viewer.node import ViewerNode
-
-
-@pytest.mark.parametrize('how', [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_without_a_traceback(how: signal.Signals) -> None:
-    process = Process('ik_viewer', new_domain(), '--ros-args', '-p', 'port:=0')
-    page = Page(process.url())
-    page.wait(lambda: 'robot_description' in page.text(), 'the page')
-    assert process.end(how) == 0
-    assert 'Traceback' not in process.said
-    page.close()
+from ik_node.errors import IkError
 
 
 @pytest.mark.parametrize(
@@ -45,17 +27,15 @@ def test_it_ends_without_a_traceback(how: signal.Signals) -> None:
 def test_it_says_why_it_cannot_start(parameter: str, words: str) -> None:
     with socket.create_server(('127.0.0.1', 0)) as taken:
         given = parameter.format(taken=taken.getsockname()[1])
-        process = Process('ik_viewer', new_domain(), '--ros-args', '-p', given)
-        assert process.wait() == 1
-    assert words in process.said
-    assert 'Traceback' not in process.said
+        with desk() as table, pytest.raises(IkError, match=words):
+            table.make('ik_viewer', given)
 
 
 def test_goals_of_others_count_without_a_clock() -> None:
     mine, other = np.eye(4), np.eye(4)
     mine[:3, 3], other[:3, 3] = (0.3, 0.0, 0.4), (-0.3, 0.1, 0.4)
-    with viewer(new_domain(), 'use_sim_time:=true') as (process, robot):
-        page = Page(process.url())
+    with viewer('use_sim_time:=true') as (table, robot):
+        page = Page(table)
         heard: list[PoseStamped] = []
         robot.node.create_subscription(PoseStamped, 'goal_pose', heard.append, 10)
         robot.describe(SEED_ARM)
@@ -75,17 +55,15 @@ def test_goals_of_others_count_without_a_clock() -> None:
 
 
 def test_it_hears_and_draws_only_while_a_page_is_open() -> None:
-    domain = new_domain()
-    with started('ik_viewer', domain, 'port:=0') as process, closing(RobotSide(domain)) as robot:
-        url = process.url()
+    with viewer(page=False) as (table, robot):
         quiet = dict.fromkeys(robot.listeners(), 0) | {'/robot_description': 1}
         robot.wait(lambda: robot.listeners() == quiet, 'the description to be heard')
         robot.describe(SEED_ARM)
         robot.report('solved: moving to the goal', status='solved', state='moving')
-        time.sleep(1.5)  # a second passes: a timer opens nothing
+        robot.run(1.5)  # a second passes: a timer opens nothing
         assert robot.listeners() == quiet
         for angle in (0.1, 0.4):
-            page = Page(url)
+            page = Page(table)
             robot.wait_connected()
             page.wait(lambda p=page: len(p.labels()) == 5, 'the arm from before the page')
             page.wait(lambda p=page: 'oving to the goal' in p.text(), 'the status from before the page')
@@ -99,47 +77,26 @@ def test_it_hears_and_draws_only_while_a_page_is_open() -> None:
             robot.wait(lambda: robot.listeners() == quiet, 'the end of all but the description')
 
 
-def test_frames_are_shown_from_the_first_page_to_the_last(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    context = rclpy.Context()
-    context.init(domain_id=new_domain())
-    node = ViewerNode(context=context, parameter_overrides=[Parameter('port', value=0)])
-    assert node._frames.is_canceled()
-    spinning = Spinning(node)
-    try:
-        url = capsys.readouterr().out.split()[2]
-        page, other = Page(url), Page(url)
-        wait_for(lambda: not node._frames.is_canceled(), 'frames', 60.0)
+def test_frames_are_shown_from_the_first_page_to_the_last() -> None:
+    with viewer(page=False) as (table, _):
+        assert table.viewer._frames.is_canceled()
+        page, other = Page(table), Page(table)
+        assert not table.viewer._frames.is_canceled()
         page.close()
-        wait_for(lambda: len(node._server.get_clients()) == 1, 'the other page', 60.0)
-        assert not node._frames.is_canceled()
+        assert not table.viewer._frames.is_canceled()
         other.close()
-        wait_for(node._frames.is_canceled, 'the end of frames', 60.0)
-    finally:
-        spinning.end()
-        node.close()
-        context.try_shutdown()
+        assert table.viewer._frames.is_canceled()
 
 
-def test_the_stop_button_neither_waits_for_the_executor_nor_yields_to_a_resume_before_it(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    robot = RobotSide(new_domain())
-    with called(robot) as names:
-        node = ViewerNode(context=robot.context, parameter_overrides=[Parameter('port', value=0)])
-        page = Page(capsys.readouterr().out.split()[2])
-        try:
-            robot.wait(node._buttons._services[''].ready, 'the service')
-            page.press('Resume')
-            robot.wait(node._pressed.waiting, 'the resume')
-            page.press('Stop')
-            robot.wait(lambda: names == ['stop'], 'the stop')
-            spinning = Spinning(node)
-            robot.wait(lambda: len(names) == 3, 'both')
-            spinning.end()
-            assert sorted(names) == ['resume', 'stop', 'stop']
-        finally:
-            page.close()
-            node.close()
-            robot.close()
+def test_the_stop_button_neither_waits_for_the_executor_nor_yields_to_a_resume_before_it() -> None:
+    with viewer() as (table, robot), called(robot) as names:
+        page = Page(table)
+        page.run(2.0)  # the viewer looks for services
+        table.world.busy.add(table.viewer)
+        page.press('Resume')
+        page.press('Stop')
+        assert names == ['stop']
+        table.world.busy.clear()
+        robot.wait(lambda: len(names) == 3, 'both')
+        assert sorted(names) == ['resume', 'stop', 'stop']
+        page.close()

@@ -3,52 +3,38 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from node_harness import new_domain
-from page import Page
-from viewer_harness import ROOT, Process, RobotSide
+from desk import Desk, Page, viewer
+from viewer_harness import ROOT, RobotSide
 
 from ik_node.model.urdf.reader import load_description, read_urdf
+from ik_node.ros.programs.track_player import GoalsNode
+from ik_node.steady import steady
 from ik_node.viewer.tool import selected
 
 TWO_ARMS = ROOT / 'urdf' / 'two_arms.urdf.xacro'
-TOOLS = ROOT / 'config' / 'two_arms.yaml'
+SETTINGS = ('tools:=[left, right]', 'left.tip_link:=left_tool0', 'right.tip_link:=right_tool0')
 LEFT, RIGHT = '/tools/left/base/goal', '/tools/right/base/goal'
 GOAL = np.array([[1.0, 0.0, 0.0, 0.35], [0.0, -1.0, 0.0, 0.35], [0.0, 0.0, -1.0, 0.2], [0.0, 0.0, 0.0, 1.0]])
 
 
 @pytest.fixture(scope='module')
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Page, RobotSide]]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Page, RobotSide, Desk]]:
     """ik_node with two arms, the viewer and its page."""
-    domain = new_domain()
-    files = ('--params-file', str(TOOLS))
-    solver = Process('ik_node', domain, '--ros-args', *files, '-p', f'urdf_file:={TWO_ARMS}')
-    given = (
-        'port:=0',
-        'tools:=[left, right]',
-        'left.tip_link:=left_tool0',
-        'right.tip_link:=right_tool0',
-        f'programs:={tmp_path_factory.mktemp("programs")}',
-    )
-    process = Process('ik_viewer', domain, '--ros-args', *(word for each in given for word in ('-p', each)))
-    with ExitStack() as stack:
-        stack.callback(solver.end)
-        stack.callback(process.end)
-        page = Page(process.url())
-        stack.callback(page.close)
-        robot = RobotSide(domain)
-        stack.callback(robot.close)
+    given = (*SETTINGS, f'programs:={tmp_path_factory.mktemp("programs")}')
+    with (
+        viewer(*given, beside=(f'urdf_file:={TWO_ARMS}', *SETTINGS), page=False) as (table, robot),
+        closing(Page(table)) as page,
+    ):
         page.wait(lambda: page.nodes[LEFT]['visible'] and page.nodes[RIGHT]['visible'], 'both gizmos')
         page.wait(lambda: 'Ready' in page.text(), 'the joints')
-        yield page, robot
-    assert 'Traceback' not in solver.said + process.said
+        yield page, robot, table
 
 
 def cards(page: Page) -> list[str]:
@@ -62,8 +48,8 @@ def press(page: Page, group: int, button: str) -> None:
     page._send('GuiUpdateMessage', uuid=groups[group], updates={'value': button})
 
 
-def test_each_gizmo_moves_its_arm_alone(running: tuple[Page, RobotSide]) -> None:
-    page, robot = running
+def test_each_gizmo_moves_its_arm_alone(running: tuple[Page, RobotSide, Desk]) -> None:
+    page, robot, _ = running
     page.wait(lambda: robot.joints, 'joint_states')
     right = {name: value for name, value in robot.joints.items() if name.startswith('right')}
     stays = page.pose(RIGHT)
@@ -79,8 +65,8 @@ def test_each_gizmo_moves_its_arm_alone(running: tuple[Page, RobotSide]) -> None
     assert colours[0] != colours[1]
 
 
-def test_a_slider_moves_a_joint_of_its_arm(running: tuple[Page, RobotSide]) -> None:
-    page, robot = running
+def test_a_slider_moves_a_joint_of_its_arm(running: tuple[Page, RobotSide, Desk]) -> None:
+    page, robot, _ = running
     left = {name: value for name, value in robot.joints.items() if name.startswith('left')}
     assert [label for label in page.labels() if 'joint1' in label] == ['left_joint1 [°]', 'right_joint1 [°]']
     page.wait(lambda: not page.control('right_joint1 [°]')['disabled'], 'the sliders')
@@ -89,8 +75,8 @@ def test_a_slider_moves_a_joint_of_its_arm(running: tuple[Page, RobotSide]) -> N
     assert {name: robot.joints[name] for name in left} == pytest.approx(left, abs=1e-9)
 
 
-def test_buttons_are_for_one_tool_or_for_all(running: tuple[Page, RobotSide]) -> None:
-    page, _ = running
+def test_buttons_are_for_one_tool_or_for_all(running: tuple[Page, RobotSide, Desk]) -> None:
+    page, _, _ = running
     press(page, 1, 'Stop')
     page.wait(lambda: 'Stopped' in cards(page)[1], 'the stop of the left tool')
     assert 'Stopped' not in cards(page)[2]
@@ -102,8 +88,8 @@ def test_buttons_are_for_one_tool_or_for_all(running: tuple[Page, RobotSide]) ->
     page.wait(lambda: not any('Stopped' in card for card in cards(page)[1:]), 'both')
 
 
-def test_slow_motion_is_of_the_tool_whose_gizmo_is_dragged(running: tuple[Page, RobotSide]) -> None:
-    page, robot = running
+def test_slow_motion_is_of_the_tool_whose_gizmo_is_dragged(running: tuple[Page, RobotSide, Desk]) -> None:
+    page, robot, _ = running
     before = dict(robot.joints)
     page.choose('Watch', True)
     goal = GOAL.copy()
@@ -120,29 +106,24 @@ def test_slow_motion_is_of_the_tool_whose_gizmo_is_dragged(running: tuple[Page, 
     page.choose('Watch', False)
 
 
-def test_each_tool_has_its_track(running: tuple[Page, RobotSide]) -> None:
-    page, _ = running
+def test_each_tool_has_its_track(running: tuple[Page, RobotSide, Desk]) -> None:
+    page, _, table = running
     tracks = [c for c in page.controls.values() if c.get('label') == 'Target track']
     assert [track['disabled'] for track in tracks] == [True, True]
-    domain = running[1].context.get_domain_id()
-    goals = Process(
-        'ik_goals', domain, '--ros-args', '-r', '__ns:=/right', '-r', 'joint_states:=/joint_states'
-    )
-    try:
+    remapped = ['--ros-args', '-r', '__ns:=/right', '-r', 'joint_states:=/joint_states']
+    with closing(GoalsNode(context=table.context, cli_args=remapped)):
         page.wait(lambda: [track['disabled'] for track in tracks] == [True, False], 'the right track')
         assert tracks[1]['value'] == 'circle'
-    finally:
-        assert goals.end() == 0
 
 
-def test_the_tool_of_an_opened_program_is_shown(running: tuple[Page, RobotSide]) -> None:
-    page, _ = running
+def test_the_tool_of_an_opened_program_is_shown(running: tuple[Page, RobotSide, Desk]) -> None:
+    page, _, _ = running
     page.choose('Tool', 'right')
 
     def added() -> bool:  # once the viewer knows where the arm is
         if '1: P1' not in page._labels():
             page.choose('Add point', 'At the arm')
-            time.sleep(0.5)
+            page.run(0.5)
         return '1: P1' in page._labels()
 
     page.wait(added, 'a point')
@@ -157,7 +138,7 @@ def test_the_tool_of_an_opened_program_is_shown(running: tuple[Page, RobotSide])
 
 def test_a_tool_stays_selected_while_it_gets_goals() -> None:
     """Folders such as Solutions show one tool; two streams must not make them alternate."""
-    now = time.monotonic()
+    now = steady()
     left, right, silent = (SimpleNamespace(goal_time=when) for when in (now - 0.1, now, 0.0))
     tools: Any = [left, right, silent]
     assert selected(tools, tools[0]) is left
