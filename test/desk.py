@@ -23,7 +23,7 @@ from page import Page as SocketPage
 from page import with_arrays
 from rclpy.parameter import Parameter
 from stepped import World, world
-from viewer_harness import RobotSide
+from viewer_harness import LATCHED, ROOT, SEED_ARM, SEED_FILE, SEED_JOINTS, TIMEOUT, RobotSide, called  # noqa: F401
 from viser import _messages
 from viser.infra._async_message_buffer import AsyncMessageBuffer
 

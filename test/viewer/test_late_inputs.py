@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from desk import Desk, Page, viewer
-from viewer_harness import SEED_ARM, SEED_JOINTS, RobotSide, called
+from desk import SEED_ARM, SEED_JOINTS, Desk, Page, RobotSide, called, viewer
 from websockets.asyncio.server import ServerConnection
 
 from ik_node.model.arm import Arm

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 import rclpy
-from desk import Page, desk
+from desk import LATCHED, ROOT, SEED_ARM, Page, desk
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
-from viewer_harness import LATCHED, ROOT, SEED_ARM
 
 from ik_node.model.urdf.description import load_description
 from ik_node.model.urdf.reader import read_urdf

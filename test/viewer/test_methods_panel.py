@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from desk import Desk, Page, viewer
+from desk import SEED_ARM, SEED_FILE, SEED_JOINTS, Desk, Page, RobotSide, viewer
 from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.parameter import Parameter, parameter_value_to_python
 from services import answer_of
-from viewer_harness import SEED_ARM, SEED_FILE, SEED_JOINTS, RobotSide
 
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal

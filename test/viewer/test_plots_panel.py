@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from desk import Page, viewer
-from viewer_harness import SEED_ARM, SEED_JOINTS, RobotSide
+from desk import SEED_ARM, SEED_JOINTS, Page, RobotSide, viewer
 
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from desk import Page, viewer
-from viewer_harness import SEED_ARM, SEED_JOINTS, TIMEOUT, RobotSide
+from desk import SEED_ARM, SEED_JOINTS, TIMEOUT, Page, RobotSide, viewer
 
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from desk import Desk, Page, viewer
-from viewer_harness import ROOT, SEED_ARM, SEED_FILE, SEED_JOINTS, RobotSide
+from desk import ROOT, SEED_ARM, SEED_FILE, SEED_JOINTS, Desk, Page, RobotSide, viewer
 
 from ik_node.model.arm import Arm
 from ik_node.ros.remote_parameters import RemoteParameters

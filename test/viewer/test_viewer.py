@@ -11,8 +11,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 import trimesh
-from desk import Desk, Page, viewer
-from viewer_harness import SEED_ARM, SEED_JOINTS, RobotSide, called
+from desk import SEED_ARM, SEED_JOINTS, Desk, Page, RobotSide, called, viewer
 
 from ik_node.model.arm import Arm
 from ik_node.ros.neighbours import Neighbours, digest

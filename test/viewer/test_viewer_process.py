@@ -8,9 +8,8 @@ import socket
 
 import numpy as np
 import pytest
-from desk import Page, desk, viewer
+from desk import SEED_ARM, Page, called, desk, viewer
 from geometry_msgs.msg import PoseStamped
-from viewer_harness import SEED_ARM, called
 
 from ik_node.errors import IkError
 

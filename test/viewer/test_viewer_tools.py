@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from desk import Desk, Page, viewer
-from viewer_harness import ROOT, RobotSide
+from desk import ROOT, Desk, Page, RobotSide, viewer
 
 from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.ros.programs.track_player import GoalsNode
