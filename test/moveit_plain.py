@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages of moveit_msgs that ik_node uses, with their fields, for tests where it is not installed."""
+"""The messages and services of moveit_msgs that ik_node uses, for tests where it is not installed.
+
+rclpy creates the services, with the type support of another one: requests and answers do not cross DDS.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 from builtin_interfaces.msg import Duration
 from geometry_msgs.msg import PoseStamped
 from sensor_msgs.msg import JointState, MultiDOFJointState
 from std_msgs.msg import Header
+from std_srvs.srv import Trigger
 
 
 @dataclass
@@ -47,3 +52,39 @@ class FkRequest:
     header: Header = field(default_factory=Header)
     fk_link_names: list[str] = field(default_factory=list)
     robot_state: RobotState = field(default_factory=RobotState)
+
+
+@dataclass
+class MoveItErrorCodes:
+    val: int = 0
+    message: str = ''
+    source: str = ''
+
+
+@dataclass
+class IkRequest:
+    ik_request: PositionIKRequest = field(default_factory=PositionIKRequest)
+
+
+@dataclass
+class IkResponse:
+    solution: RobotState = field(default_factory=RobotState)
+    error_code: MoveItErrorCodes = field(default_factory=MoveItErrorCodes)
+
+
+@dataclass
+class FkResponse:
+    pose_stamped: list[PoseStamped] = field(default_factory=list)
+    fk_link_names: list[str] = field(default_factory=list)
+    error_code: MoveItErrorCodes = field(default_factory=MoveItErrorCodes)
+
+
+class GetPositionIK(metaclass=type(Trigger)):
+    Request, Response = IkRequest, IkResponse
+
+
+class GetPositionFK(metaclass=type(Trigger)):
+    Request, Response = FkRequest, FkResponse
+
+
+srv = SimpleNamespace(GetPositionIK=GetPositionIK, GetPositionFK=GetPositionFK)

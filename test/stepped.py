@@ -12,7 +12,8 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, is_dataclass
 from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
@@ -327,6 +328,8 @@ def _match(publisher: Any, heard: Any) -> bool:
 
 
 def _copy(message: Any) -> Any:
+    if is_dataclass(message):  # of a package that is not installed
+        return deepcopy(message)
     return deserialize_message(serialize_message(message), type(message))
 
 

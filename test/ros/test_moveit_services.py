@@ -1,25 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""compute_ik, solve_ik and compute_fk over DDS, where moveit_msgs is installed."""
+"""compute_ik, solve_ik and compute_fk of a node, with the services of moveit_msgs or their stand-ins."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
 import pytest
+from moveit_plain import srv
 from node_harness import Client, running
 from small_arm import ALL_JOINTS, ARM_JOINTS, arm_urdf
 
 from ik_node import Arm
 from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import matrix_pose, pose_matrix
+from ik_node.ros.interfaces import COMPUTE_FK, COMPUTE_IK, SOLVE_IK
+from ik_node.ros.moveit import services
 from ik_node.share import share_path
 from ik_node.tracks.curves import tip_pose
 
-srv = pytest.importorskip('moveit_msgs.srv')
 Z, ORIGIN = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
 Q = (0.4, 0.5, 0.9, 0.4, 0.6)
 SUCCESS, FAILURE, TIMED_OUT, NO_IK_SOLUTION, COLLISION_CHECKING_UNAVAILABLE = 1, 99999, -6, -31, -22
+
+
+class Worker:
+    """Stands in for the thread of the services: does at once what it is given."""
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def submit(self, work: Callable[..., Any], *given: Any) -> Future:
+        done: Future = Future()
+        done.set_result(work(*given))
+        return done
+
+    def shutdown(self, **_: Any) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def moveit(monkeypatch: pytest.MonkeyPatch) -> None:
+    for service, kind in ((COMPUTE_IK, srv.GetPositionIK), (SOLVE_IK, srv.GetPositionIK)):
+        monkeypatch.setitem(vars(service), 'type', kind)
+    monkeypatch.setitem(vars(COMPUTE_FK), 'type', srv.GetPositionFK)
+    monkeypatch.setattr(services, 'ThreadPoolExecutor', Worker)
 
 
 @pytest.fixture
@@ -105,10 +130,13 @@ def test_many_questions_do_not_hold_up_goals(client):
     client.wait(lambda: abs(client.position('yaw')[0] - 0.5) < 1e-3, 'the arm')
 
 
-def test_an_answer_that_comes_too_late_is_none(client):
+def test_an_answer_that_comes_too_late_is_none(client, monkeypatch):
     request = query(client)
     request.ik_request.timeout.nanosec = 1
-    response = ask(client, request)
+    with monkeypatch.context() as patch:
+        times = iter(range(10))
+        patch.setattr(services, 'steady', lambda: next(times))  # each look takes a second
+        response = ask(client, request)
     assert response.error_code.val == TIMED_OUT
     request.ik_request.timeout.sec = 5
     assert ask(client, request).error_code.val == SUCCESS

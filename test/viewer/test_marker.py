@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ik_marker with a real server of interactive markers and a real ik_node: a client drags as RViz does."""
+"""ik_marker with a stand-in for interactive_markers and a stepped ik_node: a client drags as RViz does."""
 
 from __future__ import annotations
 
-import time
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing
 from typing import Any
 
+import marker_stand_in
 import numpy as np
 import pytest
-import rclpy
-from domains import new_domain
 from geometry_msgs.msg import Pose, PoseStamped
 from node_harness import Client, running
 from rclpy.parameter import Parameter
 from small_arm import PARAMETERS, arm_urdf
-from spinning import Spinning
 from visualization_msgs.msg import InteractiveMarkerFeedback as Feedback
 from visualization_msgs.msg import InteractiveMarkerUpdate
 from visualization_msgs.srv import GetInteractiveMarkers
@@ -24,15 +22,11 @@ from visualization_msgs.srv import GetInteractiveMarkers
 from ik_node import Arm
 from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import matrix_pose, pose_matrix
-from ik_node.ros.node.node import IkNode
 from ik_node.ros.programs.track_player import GoalsNode
-from ik_node.ros.run import ClosableNode
 from ik_node.ros.rviz.marker_node import MarkerNode
 from ik_node.share import share_path
 from ik_node.startup.plan import marker_of
 from ik_node.tracks.curves import tip_pose
-
-pytest.importorskip('interactive_markers')
 
 Z, ORIGIN = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
 Q = (0.4, 0.5, 0.9, 0.4, 0.6)
@@ -56,7 +50,6 @@ class Rviz:
         ).markers
         self._show(markers)
         client.wait(lambda: 'goal' in self.poses, 'the marker')
-        time.sleep(1.1)  # the server rejects all clients for a second after a marker is made
 
     def _take(self, update: InteractiveMarkerUpdate) -> None:
         self._show(update.markers)
@@ -87,7 +80,7 @@ class Rviz:
             T = end.copy()
             T[:3, 3] = start + share * (end[:3, 3] - start)
             self.send(Feedback.POSE_UPDATE, matrix_pose(T))
-            time.sleep(0.03)
+            self.client.run(0.03)
         if release:
             self.send(Feedback.MOUSE_UP, pose)
 
@@ -101,23 +94,17 @@ def arm() -> Arm:
     return Arm.from_urdf(arm_urdf(), tip_link='tool0', base_link='base_link')
 
 
+@pytest.fixture(autouse=True)
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, 'interactive_markers', marker_stand_in)
+
+
 @pytest.fixture
 def client() -> Iterator[Client]:
     with running(arm_urdf(), publish_description=True) as client:
         overrides = [Parameter(name, value=value) for name, value in PARAMETERS.items()]
-        with spinning(MarkerNode(context=client.node.context, parameter_overrides=overrides)):
+        with closing(MarkerNode(context=client.node.context, parameter_overrides=overrides)):
             yield client
-
-
-@contextmanager
-def spinning(*nodes: ClosableNode) -> Iterator[None]:
-    thread = Spinning(*nodes)
-    try:
-        yield
-    finally:
-        thread.end()
-        for node in nodes:
-            node.close()
 
 
 def near(rviz: Rviz, point: Any, name: str = 'goal', within: float = 2e-3) -> None:
@@ -172,18 +159,18 @@ def test_a_drag_ends_the_track_and_a_foreign_goal_ends_the_drag(client, arm):
             for name, value in {'track': 'circle', 'centre': [0.4, 0.0, 0.3], 'size': 0.05}.items()
         ],
     )
-    with spinning(goals):
+    with closing(goals):
         rviz = Rviz(client)
         client.wait(lambda: len(rviz.goals) > 100, 'the track')
         near(rviz, [0.4, 0.0, 0.3], within=0.06)  # the marker follows the track
-        time.sleep(1.2)  # the track is asked for once per second
+        client.run(1.2)  # the track is asked for once per second
         rviz.drag(wish(arm, Q))
         client.wait(lambda: goals.get_parameter('track').value == 'none', 'the end of the track')
         client.wait(lambda: np.linalg.norm(arm.fk(client.position())[0] - arm.fk(Q)[0]) < 1e-3, 'the arm')
 
     rviz.drag(wish(arm, Q, away=0.05), release=False)
     for _ in range(5):
-        time.sleep(0.25)
+        client.run(0.25)
         rviz.send(Feedback.KEEP_ALIVE)
     point, axis = arm.fk((-0.4, 0.5, 0.9, 0.4, 0.6))
     other = client.pose(tip_pose(point, axis, Z, ORIGIN))
@@ -192,7 +179,7 @@ def test_a_drag_ends_the_track_and_a_foreign_goal_ends_the_drag(client, arm):
     count = len(rviz.goals)
     for _ in range(5):
         rviz.send(Feedback.POSE_UPDATE, wish(arm, Q))  # the user still pulls
-        time.sleep(0.05)
+        client.run(0.05)
     near(rviz, point)
     assert len(rviz.goals) == count
     client.wait(lambda: np.linalg.norm(arm.fk(client.position())[0] - point) < 1e-3, 'the arm')
@@ -200,7 +187,7 @@ def test_a_drag_ends_the_track_and_a_foreign_goal_ends_the_drag(client, arm):
 
 def test_the_menu_stops_the_arm_and_sets_parameters(client):
     rviz = Rviz(client)
-    client.wait(lambda: '[x] lm' in rviz.menu and '[x] closest' in rviz.menu, 'the values of ik_node')
+    client.wait(lambda: '[x] lm' in rviz.menu and '[x] auto' in rviz.menu, 'the values of ik_node')
     rviz.choose('Stop')
     client.wait_said('stopped')
     rviz.choose('Resume')
@@ -231,48 +218,40 @@ def test_a_pose_that_is_none_is_ignored(client, arm):
 def test_each_of_two_tools_has_a_marker_of_its_own():
     text = load_description(share_path('urdf', 'two_arms.urdf.xacro'))
     tips = {side: f'{side}_tool0' for side in ('left', 'right')}
-    context = rclpy.Context()
-    context.init(domain_id=new_domain())
 
-    def given(**values: object) -> list[Parameter]:
-        return [Parameter(name, value=value) for name, value in values.items()]
-
-    own = {f'{side}.tip_link': tip for side, tip in tips.items()}
-    settings = {'robot_description': text, 'publish_description': True, 'tools': list(tips)}
-    nodes: list[ClosableNode] = [IkNode(context=context, parameter_overrides=given(**settings, **own))]
-    nodes[0].start_threads()
-    for side, tip in tips.items():
+    def marker(side: str, tip: str) -> MarkerNode:
         start = marker_of(side, '')
         remappings = [part for pair in start['remappings'] for part in ('-r', ':='.join(pair))]
-        nodes.append(
-            MarkerNode(
-                context=context,
-                namespace=start['namespace'],
-                cli_args=['--ros-args', *remappings],
-                parameter_overrides=given(tip_link=tip),
-            )
+        return MarkerNode(
+            context=client.node.context,
+            namespace=start['namespace'],
+            cli_args=['--ros-args', *remappings],
+            parameter_overrides=[Parameter('tip_link', value=tip)],
         )
-    client = Client(context, tool='left')
-    try:
-        with spinning(*nodes):
-            client.wait_connected()
-            client.wait(lambda: client.samples, 'joint_states')
-            right, left = Rviz(client, 'right/'), Rviz(client, 'left/')
-            arms = {side: Arm.from_urdf(text, tip_link=tip) for side, tip in tips.items()}
-            rest = {side: arm.fk(client.position(*arm.joint_names)) for side, arm in arms.items()}
-            near(left, rest['left'][0])
-            near(right, rest['right'][0])
-            names = arms['left'].joint_names
-            q = arms['left'].fk(client.position(*names) + 0.2)
-            left.drag(matrix_pose(tip_pose(*q, Z, ORIGIN)))
-            client.wait(
-                lambda: np.linalg.norm(arms['left'].fk(client.position(*names))[0] - q[0]) < 1e-3, 'the arm'
-            )
-            near(left, q[0])
-            near(right, rest['right'][0])
-            assert right.goals == []
-            left.choose('Stop')
-            client.wait_said('stopped')
-    finally:
-        client.close()
-        context.try_shutdown()
+
+    own = {f'{side}.tip_link': tip for side, tip in tips.items()}
+    with (
+        running(
+            text, ready=False, publish_description=True, tools=list(tips), base_link='', tip_link='', **own
+        ) as client,
+        ExitStack() as stack,
+    ):
+        for side, tip in tips.items():
+            stack.enter_context(closing(marker(side, tip)))
+        client.wait(lambda: client.samples, 'joint_states')
+        right, left = Rviz(client, 'right/'), Rviz(client, 'left/')
+        arms = {side: Arm.from_urdf(text, tip_link=tip) for side, tip in tips.items()}
+        rest = {side: arm.fk(client.position(*arm.joint_names)) for side, arm in arms.items()}
+        near(left, rest['left'][0])
+        near(right, rest['right'][0])
+        names = arms['left'].joint_names
+        q = arms['left'].fk(client.position(*names) + 0.2)
+        left.drag(matrix_pose(tip_pose(*q, Z, ORIGIN)))
+        client.wait(
+            lambda: np.linalg.norm(arms['left'].fk(client.position(*names))[0] - q[0]) < 1e-3, 'the arm'
+        )
+        near(left, q[0])
+        near(right, rest['right'][0])
+        assert right.goals == []
+        left.choose('Stop')
+        client.wait_said('stopped')
