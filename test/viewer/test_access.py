@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import viser
-from node_harness import new_domain
+from domains import new_domain
 from viewer_harness import Process
 from websockets.asyncio import server as websocket_server
 from websockets.exceptions import ConnectionClosed, InvalidStatus

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from browser_harness import arrow, browser, drag, drag_on, open_page, settled, source, wait
+from domains import new_domain
 from network import Network
-from node_harness import new_domain
 from page import Page
 from viewer_harness import SEED_ARM, SEED_JOINTS, Process, RobotSide, viewer
 

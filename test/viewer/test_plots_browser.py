@@ -20,7 +20,7 @@ from browser_harness import (
     wait,
     words,
 )
-from node_harness import new_domain
+from domains import new_domain
 from viewer_harness import SEED_ARM, SEED_JOINTS, viewer
 
 __all__ = ['browser']

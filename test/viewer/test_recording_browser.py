@@ -24,9 +24,9 @@ from browser_harness import (
     wait,
     webdriver,
 )
+from domains import new_domain
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
-from node_harness import new_domain
 from PIL import Image
 from viewer_harness import SEED_FILE, SEED_JOINTS, Process, RobotSide, started, viewer
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from browser_harness import browser, click_on, displayed, open_page, wait
+from domains import new_domain
 from emulated_bus import EmulatedBus
-from node_harness import new_domain
 from viewer_harness import started
 
 from ik_node.model.urdf.reader import load_description

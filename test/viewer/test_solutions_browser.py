@@ -29,8 +29,8 @@ from browser_harness import (
     webdriver,
     words,
 )
+from domains import new_domain
 from geometry_msgs.msg import PoseStamped
-from node_harness import new_domain
 from PIL import Image
 from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from sensor_msgs.msg import JointState

@@ -26,7 +26,7 @@ from browser_harness import (
     wait,
     words,
 )
-from node_harness import new_domain
+from domains import new_domain
 from sensor_msgs.msg import JointState
 from viewer_harness import SEED_ARM, SEED_FILE, SEED_JOINTS, RobotSide, started, viewer
 
