@@ -85,6 +85,7 @@ class World:
         self.busy: set[Node] = set()  # nodes whose executor is held up
         self._answering: list[tuple[Any, Future]] = []  # coroutines of services
         self._sent = 0
+        self._meanwhile: list[tuple[Callable[[], Any], Callable[[], Any]]] = []
 
     # Time
 
@@ -96,6 +97,10 @@ class World:
         ticker.due += ticker.timer_period_ns
         self._ready.append((ticker.node, ticker.callback))
         self.pump()
+        for one in list(self._meanwhile):
+            if one[0]():
+                self._meanwhile.remove(one)
+                one[1]()
 
     def run(self, seconds: float) -> None:
         """Let time pass."""
@@ -113,6 +118,10 @@ class World:
             assert self.ns < end, f'waited for {what}, {TIMEOUT:g} s: {context()}'
             self.step()
         return found
+
+    def once(self, condition: Callable[[], Any], act: Callable[[], Any]) -> None:
+        """Have act called once condition is true, while a program runs."""
+        self._meanwhile.append((condition, act))
 
     def pump(self) -> None:
         """Call what waits, and what that causes."""

@@ -37,6 +37,8 @@ from ik_node.recording.reading import JointTrack, recorded
 from ik_node.recording.recorder import KINDS, Recorder
 from ik_node.recording.table import TIME, csv_text
 from ik_node.ros.qos import LATCHED
+from ik_node.steady import steady
+from ik_node.viewer.recording.replay import Replay
 
 KIND = 'sensor_msgs/msg/JointState'
 TIMEOUT = 60.0  # seconds for things that take a fraction of one on an idle machine
@@ -354,3 +356,18 @@ def test_recordings_of_episodes_are_written_without_ros_and_replayed_by_the_view
     np.testing.assert_allclose(track.times, [0.0, 0.5, 0.5, 0.5, 2.0])
     np.testing.assert_array_equal(track.positions, q)
     assert [one.name for one in tmp_path.iterdir()] == ['episode.mcap']
+
+
+def test_a_replay_that_has_ended_begins_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, now = tmp_path / 'episode.mcap', [0.0]
+    monkeypatch.setattr(steady, 'read', lambda: now[0])
+    write_recording(path, ['one'], np.array([0.0, 0.2]), np.zeros((2, 1)))
+    replay = Replay(path, '/joint_states')
+    wait_for(lambda: replay.track, 'the file', TIMEOUT)
+    replay.play()
+    for _ in range(5):
+        now[0] += 0.1
+        replay.tick()
+    assert (replay.seconds, replay.playing) == (0.2, False)
+    replay.play()
+    assert (replay.seconds, replay.playing) == (0.0, True)

@@ -15,8 +15,10 @@ from sensor_msgs.msg import JointState
 from small_arm import ARM_JOINTS, arm_urdf
 from std_msgs.msg import Header
 
+from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.ros import interfaces
+from ik_node.ros.goals.goal_requests import JointsRequest
 from ik_node.tracks.curves import tip_pose
 
 HOUR = Duration(seconds=3600.0)
@@ -116,6 +118,14 @@ def test_goal_timeout_can_be_changed(client):
     assert client.set_parameters(goal_timeout=60.0)[0].successful
     assert client.answer('goal_pose', stamped(good(client), old)).message.startswith('solved')
     assert client.set_parameters(goal_timeout=1.0)[0].successful
+
+
+def test_a_goal_that_has_waited_longer_than_goal_timeout_is_rejected(client):
+    (tool,) = client.served._tools
+    request = JointsRequest('goal_joints', client.joints(yaw=0.1), tool.goals)
+    client.run(1.1)
+    with pytest.raises(InputError, match='goal_timeout allows 1 s'):
+        request.wanted(tool.snapshot())
 
 
 def test_bad_points_are_rejected(client):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A hand: twists, joint velocities and poses move the arm, and their silence ends that."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from geometry_msgs.msg import PoseStamped, TwistStamped
@@ -10,9 +12,11 @@ from sensor_msgs.msg import JointState
 from small_arm import arm_urdf
 from std_msgs.msg import Bool, Int8
 
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import matrix_pose
 from ik_node.ros.qos import LATCHED
+from ik_node.ros.teleop.teleop_interface import _joint_velocities, _twist
 from ik_node.tracks.curves import tip_pose
 
 READY = {'yaw': 0.3, 'shoulder': 0.4, 'elbow': 0.5, 'roll': 0.2, 'wrist': 0.3}
@@ -109,6 +113,23 @@ def test_joint_velocities_move_joints(hand):
     assert q['yaw'] > READY['yaw'] + 0.05
     assert q['wrist'] < READY['wrist'] - 0.05
     assert q['elbow'] == pytest.approx(READY['elbow'], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ('units', 'shares'), [('unitless', (0.3, 0.2, 0.4)), ('speed_units', (1.0, 1.0, 1.0))]
+)
+def test_unitless_commands_are_shares_of_the_scales(arm, units, shares):
+    linear, angular, joint = shares
+    settings = ArmSettings(
+        command_in_type=units, scale_linear=0.3, scale_rotational=0.2, scale_joint=0.4, speed_scaling=1.0
+    )
+    twist = TwistStamped()
+    twist.twist.linear.x, twist.twist.angular.z = 0.5, -0.5
+    found = _twist(twist, settings)
+    assert (found[0][0], found[1][2]) == pytest.approx((0.5 * linear, -0.5 * angular))
+    snapshot = SimpleNamespace(model=SimpleNamespace(arm=arm))
+    jog = JointState(name=['yaw'], velocity=[0.5])
+    assert _joint_velocities(jog, snapshot, settings).max() == pytest.approx(0.5 * joint)
 
 
 def test_poses_move_nothing_until_the_clutch_is_closed(hand, arm):
