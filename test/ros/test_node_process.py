@@ -7,9 +7,11 @@ import time
 from pathlib import Path
 
 import pytest
-from node_harness import Client, client_in
+from node_harness import Client, client_in, running
 from processes import PATIENT, Running, with_parameters
 from small_arm import arm_urdf
+
+from ik_node.errors import IkError
 
 READY = 'effective DoF'
 
@@ -124,26 +126,36 @@ def test_with_nothing_compiled_goals_are_served_at_once(node, tmp_path):
 @pytest.mark.parametrize(
     ('urdf', 'parameters', 'says'),
     [
-        ('<robot name="x"><link name="a"></robot>', [], 'arm.urdf: malformed XML at line 1'),
-        (arm_urdf(), ['tip_link:=hand'], 'tip_link "hand" does not exist'),
-        (arm_urdf(), ['home:=[0.0, 1.0]'], 'home must be one number'),
-        (arm_urdf(), ['speed_scaling:=5.0'], 'speed_scaling'),
-        (None, ['urdf_file:=/no/such/arm.urdf'], '/no/such/arm.urdf'),
-        (arm_urdf(), ['robot_description:=<robot/>'], 'robot_description and urdf_file are both set'),
-        (None, ['nonsense'], 'nonsense'),
+        ('<robot name="x"><link name="a"></robot>', {}, 'arm.urdf: malformed XML at line 1'),
+        (arm_urdf(), {'tip_link': 'hand'}, 'tip_link "hand" does not exist'),
+        (arm_urdf(), {'home': [0.0, 1.0]}, 'home must be one number'),
+        (arm_urdf(), {'speed_scaling': 5.0}, 'speed_scaling'),
+        (None, {'urdf_file': '/no/such/arm.urdf'}, '/no/such/arm.urdf'),
+        (arm_urdf(), {'robot_description': '<robot/>'}, 'robot_description and urdf_file are both set'),
     ],
 )
-def test_it_does_not_start_with_nonsense(node, urdf, parameters, says):
-    running = node(*parameters, urdf=urdf)
-    assert running.wait_ended() == (2 if parameters == ['nonsense'] else 1)  # no ROS argument, or no value
-    assert says in running.said
-    assert 'Traceback' not in running.said
+def test_it_does_not_start_with_nonsense(tmp_path, urdf, parameters, says):
+    if urdf is not None:
+        path = tmp_path / 'arm.urdf'
+        path.write_text(urdf)
+        parameters = {'urdf_file': str(path), **parameters}
+    given = {'base_link': '', 'tip_link': '', **parameters}
+    with pytest.raises(IkError, match=says), running(None, ready=False, **given):
+        pass
+
+
+def test_arguments_that_ros_cannot_read_have_an_exit_code_of_their_own(node):
+    said = node('nonsense', urdf=None)
+    assert said.wait_ended() == 2
+    assert 'nonsense' in said.said
+    assert 'Traceback' not in said.said
 
 
 def test_commands_are_never_taken_for_measurements():
-    running = Running('ik_node', '--ros-args', '-r', 'measured_joint_states:=joint_states')
-    assert running.wait_ended() == 1
-    assert 'joint_states and measured_joint_states are both /joint_states' in running.said
+    remapped = ['--ros-args', '-r', 'measured_joint_states:=joint_states']
+    said = 'joint_states and measured_joint_states are both /joint_states'
+    with pytest.raises(IkError, match=said), running(None, ready=False, cli_args=remapped):
+        pass
 
 
 def test_a_parameter_that_does_not_exist_is_named(node):
