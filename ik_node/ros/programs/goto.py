@@ -24,7 +24,7 @@ from ik_node.console import run, say, without_ros
 from ik_node.errors import OTHER_USER, InputError
 from ik_node.ros.conversions import array_point, matrix_pose, report_values, stamp_text
 from ik_node.ros.interfaces import subscribe
-from ik_node.ros.neighbours import Neighbours
+from ik_node.ros.neighbours import LATE, PERIOD, Neighbours
 from ik_node.ros.programs.spinning import Spinner
 from ik_node.ros.run import begin
 from ik_node.ros.sessions import join
@@ -87,6 +87,9 @@ class Goto:
         )
         met = self._met = Neighbours(self._node, 'ik_goto', sends=[self._prefix + topic])
         self._wait(lambda: met.settled or met.arms, '')
+        end = steady() + LATE + PERIOD  # within which an arm that looks for others has found them
+        while met.arms and all(one.waits for one in met.arms) and steady() < end:
+            self.spinner.spin(0.1)
         if refused := met.foreign():
             raise InputError(refused)
         message.header.stamp = self._node.get_clock().now().to_msg()
