@@ -249,7 +249,8 @@ class Sequences(RuleBasedStateMachine):
         if self.measured:
             assert set(ARM_JOINTS) <= self.seen.keys()
             impossible = any(abs(self.seen[name][-1]) > LIMIT + FAR for name in ARM_JOINTS)
-            assert not impossible or state is State.FAULTED, 'only a fault brakes, from what was believed'
+            # It brakes from what was believed, and rests as inactive if it was deactivated meanwhile.
+            assert not impossible or state in (State.FAULTED, State.INACTIVE), 'only a fault moves it'
         if sample.trajectory is not None:
             assert np.abs(sample.trajectory.positions[:, :5]).max() <= LIMIT + FAR
         before, self.last = self.last, sample
