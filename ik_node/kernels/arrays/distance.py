@@ -16,16 +16,14 @@ def add_distinct(period, found, count, q):
     Returns the new count; a full table keeps what it has.
     """
     for k in range(count):
-        same = True
-        for i in range(q.shape[0]):
-            gap = q[i] - found[k, i]
-            if period[i] > 0.0:
-                gap -= period[i] * floor(gap / period[i] + 0.5)
-            if abs(gap) > DISTINCT:
-                same = False
-                break
-        if same:
+        if largest_move(period, found[k], q) <= DISTINCT:
             return count
+    return append(found, count, q)
+
+
+@compiled
+def append(found, count, q):
+    """Append q (n,) to the first count rows of found (k, n) unless it is full; return the new count."""
     if count < found.shape[0]:
         copy(q, found[count])
         count += 1

@@ -6,7 +6,7 @@ from math import ceil, floor, inf, isinf
 import numpy as np
 
 from ..arrays.copies import copy
-from ..arrays.distance import DISTINCT, largest_difference, largest_move
+from ..arrays.distance import DISTINCT, append, largest_difference, largest_move
 from ..arrays.rotation import ROOT_SLACK
 from ..runtime.compiled import compiled
 from .balls import excess_of_balls
@@ -103,28 +103,23 @@ def add_solution(limits, period, found, count, q):
     the new count; a full table keeps what it has.
     """
     for k in range(count):
-        same = True
-        for i in range(q.shape[0]):
-            gap, shift = q[i] - found[k, i], 0
-            if period[i] > 0.0:
-                shift = floor(gap / period[i] + 0.5)
-                gap -= period[i] * shift
-            if abs(gap) > DISTINCT:
-                same = False
-                break
-            if period[i] > 0.0 and not isinf(limits[1, i] - limits[0, i]):
-                low, high = limits[0, i], limits[1, i]
-                first, number = turns_within(q[i], 0.0, low, high, period[i])
-                other, most = turns_within(found[k, i], 0.0, low, high, period[i])
-                if first + shift < other or first + shift + number > other + most:
-                    same = False
-                    break
-        if same:
+        if largest_move(period, found[k], q) <= DISTINCT and _has_turns_of(limits, period, found[k], q):
             return count
-    if count < found.shape[0]:
-        copy(q, found[count])
-        count += 1
-    return count
+    return append(found, count, q)
+
+
+@compiled
+def _has_turns_of(limits, period, row, q):
+    """Whether row (n,), which is q (n,) but for whole turns, has inside the limits (2, n) each turn of q."""
+    for i in range(q.shape[0]):
+        if period[i] > 0.0 and not isinf(limits[1, i] - limits[0, i]):
+            low, high = limits[0, i], limits[1, i]
+            shift = floor((q[i] - row[i]) / period[i] + 0.5)
+            first, number = turns_within(q[i], 0.0, low, high, period[i])
+            other, most = turns_within(row[i], 0.0, low, high, period[i])
+            if first + shift < other or first + shift + number > other + most:
+                return False
+    return True
 
 
 @compiled

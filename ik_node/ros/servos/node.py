@@ -284,7 +284,7 @@ class ServosNode(ClosableNode):
             log.info(arm.reason)
         elif arm.reason and arm.state not in POWERED | {ArmState.PASSIVE}:
             log.error(arm.reason)
-        elif (arm.reason and arm.state is ArmState.PASSIVE) or (arm.reason and self._remarks.new(arm.reason)):
+        elif arm.reason and (arm.state is ArmState.PASSIVE or self._remarks.new(arm.reason)):
             log.warning(arm.reason)
         elif arm.state is ArmState.PASSIVE and before[0] is not ArmState.PASSIVE:
             log.info('the servos are measured, their torque is off')
