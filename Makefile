@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo arm test test-all every-test in-process nightly near quick check bench compare docs faults newest soak clean
+.PHONY: help demo arm test every-test kernels in-process nightly near quick check bench compare docs faults newest soak clean
 .PHONY: venv venv-arm venv-test set-up-newest
 .DEFAULT_GOAL := help
 
@@ -36,21 +36,25 @@ arm: venv-arm  ## Drive a real arm with its viewer: PORT=/dev/ttyACM0 or emulate
 		$(if $(ARM),--description-file '$(ARM)') --speed-scaling '$(or $(SPEED),0.2)' $(if $(PAGE),--port $(PAGE)) \
 		$(if $(TORQUE_LIMIT),--torque-limit '$(TORQUE_LIMIT)') $(if $(ON_EXIT),--on-exit '$(ON_EXIT)')
 
-test: check in-process  ## Run every check, and the tests that start neither programs nor a browser
+# What takes one core each goes on at the same time.
+test:  ## The whole gate, as CI runs it: documentation, every check, and every test but those of make nightly
+	@$(SETUP) many proofs servos sim test docs
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target kernels docs check
+	@$(MAKE) --no-print-directory every-test
 
-test-all: check every-test  ## Run every check and every test but those of make nightly, as CI does
+newest: set-up-newest every-test  ## Every test with the newest versions of all packages that setup.py allows
 
-newest: set-up-newest every-test  ## make test-all with the newest versions of all packages that setup.py allows
-
-in-process:
+kernels:
 	@$(KERNELS)
+
+in-process: kernels  ## The tests that start neither programs nor a browser
 	@$(PYTEST) --max-worker-restart 0 -m 'not process and not browser and not nightly'
 
 every-test: in-process
 	@$(PYTEST) $(ALONE) -m 'process and not nightly' || { [ $$? -eq 1 ] && $(AGAIN) -m 'process and not nightly'; }
 	@$(RUN) -m pytest $(ALONE) -m 'browser and not nightly' || { [ $$? -eq 1 ] && $(AGAIN) -m 'browser and not nightly'; }
 
-nightly: check  ## Run the tests that test/nightly.txt keeps out of make test-all
+nightly: check  ## Run the tests that test/nightly.txt keeps out of make test
 	@$(KERNELS)
 	@$(RUN) -m pytest -m nightly
 
