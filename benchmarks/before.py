@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from oracles.arms import Task
+from oracles.chain import Array
 
-from benchmarks.arms import Task
-from benchmarks.chain import Array
 from benchmarks.commits import BASE, base_folder
 from benchmarks.contest import TURN, Contest, Contestant, Record
 from benchmarks.tables import Table, heading, percent

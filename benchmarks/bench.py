@@ -17,49 +17,25 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from oracles.arms import chosen, real_arms
 
-from benchmarks.arms import chosen, real_arms
 from ik_node import kernels
 
 FIGURES = Path(__file__).parents[1] / 'docs' / 'explanation' / 'figures.json'
 SECTIONS = (
     'success',
-    'allocations',
     'closed',
     'numeric',
-    'million',
-    'goal_files',
-    'placement',
-    'retarget',
     'complete',
     'general',
-    'spare',
-    'degenerate',
-    'verdicts',
-    'within',
-    'budgets',
-    'arguments',
-    'proofs',
-    'unreachable',
-    'closest',
     'tracking',
     'lines',
-    'determinism',
-    'plant',
-    'node',
-    'cost',
-    'servos',
+    'trees',
     'start',
     'before',
-    'follow',
+    'node',
+    'cost',
     'follow_node',
-    'follow_plot',
-    'roll',
-    'hand',
-    'trees',
-    'tree_peers',
-    'lerobot',
-    'balls',
 )
 
 

@@ -7,7 +7,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from benchmarks.arms import ROOT
+from oracles.arms import ROOT
+
 from benchmarks.contest import ENVIRONMENTS
 
 BASE = os.environ.get('BASE', '5fac4be')  # by default the last commit with the old following

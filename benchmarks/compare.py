@@ -8,9 +8,9 @@ import platform
 from pathlib import Path
 
 import numpy as np
+from oracles.arms import ROOT, TOLERANCE, Task, chosen
 from tqdm import tqdm
 
-from benchmarks.arms import ROOT, TOLERANCE, Task, chosen
 from benchmarks.bench import processor
 from benchmarks.compare_answers import RESTARTS, Result, measure
 from benchmarks.compare_report import write

@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass, field
 
 import numpy as np
+from oracles.arms import Task
+from oracles.chain import Array
 
-from benchmarks.arms import Task
-from benchmarks.chain import Array
 from benchmarks.goals import Goals
 from ik_node import Goal, IkSolver, Status
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+from oracles.chain import Array
 
-from benchmarks.chain import Array
 from benchmarks.compare_answers import RESTARTS, Answers, Result
 from ik_node.solver.methods.registry import METHODS
 from ik_node.solver.restarts import SCHEDULES

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from time import thread_time
 
 import numpy as np
+from oracles.arms import Task, solver_for
+from oracles.chain import SLACK, Array
+from oracles.reference import Reference, in_threads
 
-from benchmarks.arms import Task, solver_for
-from benchmarks.chain import SLACK, Array
-from benchmarks.reference import Reference, in_threads
 from benchmarks.tables import Table, heading
 from ik_node import IkSolver
 

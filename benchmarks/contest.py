@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from benchmarks.arms import ROOT, Task
-from benchmarks.chain import Array
+from oracles.arms import ROOT, Task
+from oracles.chain import Array
 
 ENVIRONMENTS = ROOT / '.venv-bench'
 PEERS = ROOT / 'benchmarks' / 'peers'

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from oracles.arms import ROOT, Task
 
-from benchmarks.arms import ROOT, Task
 from benchmarks.commits import BASE, base_folder
 from benchmarks.tables import Table, heading
 

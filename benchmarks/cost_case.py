@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 import rclpy
+from domains import own_domain
 from geometry_msgs.msg import PoseStamped
+from oracles.arms import ROOT
 from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import JointState
 
-from benchmarks.arms import ROOT
-from benchmarks.domains import own_domain
 from benchmarks.node_latency import DOWN, PERIOD, Watch, at_rest, goal_waits, resident, wait
 from ik_node.model.arm import Arm
 from ik_node.tracks.curves import Track, tip_pose

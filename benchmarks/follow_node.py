@@ -8,24 +8,30 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
+from oracles.arms import ROOT, Task
+from oracles.chain import Array
 
-from benchmarks.arms import ROOT, Task
-from benchmarks.chain import Array
 from benchmarks.commits import BASE, base_folder
-from benchmarks.follow import RATE, curve_of, distances, is_followed, needs, place_of
 from benchmarks.tables import Table, heading
 from ik_node import Goal, IkSolver
+from ik_node.control.settings.arm import ArmSettings
 from ik_node.tracks.curves import TRACKS, Track
+from ik_node.tracks.placement import Place, place_track
 
 if TYPE_CHECKING:
     from benchmarks.follow_node_case import Stream, Streamed
 
+REAL = ('so101', 'wx250', 'px150', 'xarm5', 'moveo', 'omx_f', 'hebi_a2085_05', 'lrmate200ic5h')
+SEED_PLACE = Place((0.4, 0.0, 0.2), 0.08, (0.0, 0.0, -1.0))
+RATE, PERIOD = 50.0, 0.01  # of goals [Hz], of the places of the goal that make its box [s]
+WINDOW, GROWN = 1.0, 0.2  # [s] of goals whose box the tool may leave by that share of its size
 SPEEDS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0)  # [m/s]
 HOLD, RAMP, SETTLED = 1.8, 0.3, 1.2  # [s] at each speed, to reach it, and after which it counts
 FOLLOWED, PLACES, BEFORE = 'followed', 'places', 'before'
@@ -51,10 +57,13 @@ def run(tasks: list[Task], scale: float) -> None:
         'Moving goals over DDS',
         f"""{RATE:g} stamped goals per second along a curve from this process to ik_node with its defaults,
         and its joint_states by their stamps; {HOLD:g} s at each speed without a pause between them, of which
-        the first {SETTLED:g} do not count. Median behind / worst behind / worst off / box [mm], and needs, as
-        in "Moving goals". Places: follow_goals false; before: commit {BASE}. All are processes of their own
-        that get the same goals. Busy: each core has another process to run, and only one ik_node has goals.
-        Load of the machine by other programs at the beginning, over 1, 5 and 15 minutes: {load} on {cores}
+        the first {SETTLED:g} do not count. Needs: the largest share of the velocity, acceleration and jerk
+        limits of a joint. Behind: distance of the tool from the goal at the time of the sample; off: from the
+        curve; box: how far outside the box of the goals of the last second, grown by a fifth of its size;
+        median behind / worst behind / worst off / box [mm]. Places: follow_goals false; before: commit
+        {BASE}. All are processes of their own that get the same goals. Busy: each core has another process to
+        run, and only one ik_node has goals. Load of the machine by other programs at the beginning, over 1, 5
+        and 15 minutes: {load} on {cores}
         cores. {idle}""",
     )
     if importlib.util.find_spec('rclpy') is None:
@@ -256,3 +265,66 @@ def busy(count: int) -> Iterator[None]:
         for process in processes:
             process.kill()
             process.wait()
+
+
+def is_followed(task: Task) -> bool:
+    """Whether this is one of the arms that are measured."""
+    return task.shipped or task.name in REAL
+
+
+def place_of(task: Task, solver: IkSolver, curve: str) -> Place | None:
+    """Return where a curve is for an arm, None if there is no such place."""
+    return SEED_PLACE if task.name == 'seed_arm' else place_track(solver, curve)
+
+
+def needs(task: Task, solver: IkSolver, track: Track, place: Place) -> Array:
+    """Return the largest shares (3,) of the velocity, acceleration and jerk limits that a track needs."""
+    times = np.linspace(0.0, 2.0 * track.lap, 1201)
+    joints, q = [], None
+    for time in times:
+        q = solver.solve(Goal(track.position(time), place.direction), q).q
+        joints.append(q)
+    settings, arm = ArmSettings(), task.arm
+    limits = (
+        settings.speed_scaling * arm.velocity,
+        np.where(arm.prismatic, settings.max_linear_acceleration, settings.max_acceleration),
+        np.where(arm.prismatic, settings.max_linear_jerk, settings.max_jerk),
+    )
+    rows, step, shares = np.array(joints[600:]), times[1], []
+    for limit in limits:
+        rows = np.diff(rows, axis=0) / step
+        shares.append(float((np.abs(rows) / limit).max()))
+    return np.array(shares)
+
+
+def curve_of(track: Track) -> Array:
+    """Return points (2000, 3) of the whole curve of a track."""
+    return np.array([track.position(time) for time in np.linspace(0.0, track.lap, 2000)])
+
+
+def distances(
+    tool: Array,
+    times: Array,
+    position: Callable[[float], Array],
+    curve: Array,
+    counted: NDArray[np.bool_],
+) -> Array:
+    """Return distances of the tool (5,) [mm]: see the table.
+
+    tool (k, 3) [m] at times (k,) [s], of which those of counted (k,) count; position: of the goal at a time;
+    curve (m, 3) [m].
+    """
+    if not counted.any():
+        return np.full(5, np.nan)
+    tool, times = tool[counted], times[counted]
+    goals = np.array([position(time) for time in times])
+    behind = np.linalg.norm(tool - goals, axis=1)
+    off = np.array([np.linalg.norm(curve - place, axis=1).min() for place in tool])
+    grid = np.arange(max(times[0] - WINDOW, 0.0), times[-1], PERIOD)
+    path, outside = np.array([position(time) for time in grid]).reshape(-1, 3), 0.0
+    for time, place, goal in zip(times, tool, goals, strict=True):
+        recent = np.vstack([path[(grid >= time - WINDOW) & (grid <= time)], goal])
+        low, high = recent.min(axis=0), recent.max(axis=0)
+        room = GROWN * float((high - low).max())
+        outside = max(outside, float(np.maximum(low - room - place, place - high - room).max()))
+    return 1e3 * np.array([np.median(behind), behind.max(), np.median(off), off.max(), outside])

@@ -18,15 +18,15 @@ from pathlib import Path
 import numpy as np
 import rclpy
 from builtin_interfaces.msg import Time
+from domains import own_domain
 from geometry_msgs.msg import PoseStamped
+from oracles.arms import Task
+from oracles.chain import Array
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 
-from benchmarks.arms import Task
-from benchmarks.chain import Array
-from benchmarks.domains import own_domain
 from ik_node.ros.conversions import matrix_pose
 from ik_node.tracks.curves import tip_pose
 

@@ -10,13 +10,13 @@ from time import thread_time
 from typing import Any
 
 import numpy as np
+from oracles.arms import Task, made_up_arms, shipped_arms, solver_for
+from oracles.chain import Array
+from oracles.random_arms import general_arm
+from oracles.special_arms import fewer, kinds
 
-from benchmarks.arms import Task, made_up_arms, shipped_arms, solver_for
-from benchmarks.chain import Array
 from benchmarks.complete import RESTARTS, Compared, compared, distinct, isolated
 from benchmarks.contest import Contest, Record, title_of
-from benchmarks.random_arms import general_arm
-from benchmarks.special_arms import fewer, kinds
 from benchmarks.tables import Table, heading, microseconds, percent, times_as_fast
 from ik_node import Goal, IkSolver
 from ik_node.solver.all_solutions import MOST_SOLUTIONS

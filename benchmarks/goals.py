@@ -6,9 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-
-from benchmarks.arms import Task
-from benchmarks.chain import Array
+from oracles.arms import Task
+from oracles.chain import Array
 
 BEYOND = 1.05  # times the largest reach there can be
 

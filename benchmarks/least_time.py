@@ -10,11 +10,10 @@ joint space it finds Ruckig's optimum to 0.2 %.
 from __future__ import annotations
 
 import numpy as np
+from oracles.chain import Array
 from scipy.interpolate import make_interp_spline
 from scipy.optimize import linprog, minimize_scalar
 from scipy.sparse import csr_matrix, diags, vstack
-
-from benchmarks.chain import Array
 
 POINTS = 240
 ROUNDS = 60

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from time import process_time
 
 import numpy as np
+from oracles.arms import Task
+from oracles.chain import Array, angle_between
+from oracles.reference import Reference
 
-from benchmarks.arms import Task
-from benchmarks.chain import Array, angle_between
 from benchmarks.least_time import least_time
-from benchmarks.reference import Reference
 from benchmarks.tables import Table, heading
 from ik_node import IkSolver, InputError
 from ik_node.control.paths.lines import LineMotion, plan_lines

@@ -7,7 +7,8 @@ import importlib.util
 import subprocess
 import sys
 
-from benchmarks.arms import ROOT, Task
+from oracles.arms import ROOT, Task
+
 from benchmarks.tables import heading
 
 SECONDS, GOALS = 60.0, 300

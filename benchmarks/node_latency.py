@@ -22,12 +22,12 @@ from pathlib import Path
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from domains import own_domain
 from geometry_msgs.msg import PoseStamped
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
-from benchmarks.domains import own_domain
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import matrix_pose
 from ik_node.share import share_path

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import numpy as np
+from oracles.arms import Task, solver_for
 
-from benchmarks.arms import Task, solver_for
 from benchmarks.contest import Contest, Record, title_of
 from benchmarks.tables import Table, heading, microseconds, percent, times_as_fast
 

@@ -17,8 +17,8 @@ import time
 from dataclasses import dataclass, field
 
 import numpy as np
+from domains import own_domain
 
-from benchmarks.domains import own_domain
 from benchmarks.node_latency import (
     CIRCLE,
     DOWN,

@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.arms import ROOT, Task
+from oracles.arms import ROOT, Task
+
 from benchmarks.commits import BASE, base_folder
 from benchmarks.tables import Table, heading
 

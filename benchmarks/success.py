@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import numpy as np
+from oracles.arms import TOLERANCE, Task
 
-from benchmarks.arms import TOLERANCE, Task
 from benchmarks.contest import Contest
 from benchmarks.tables import Table, heading, microseconds, percent, times_as_fast
 

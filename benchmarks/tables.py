@@ -7,8 +7,7 @@ import textwrap
 from collections.abc import Sequence
 
 import numpy as np
-
-from benchmarks.chain import Array
+from oracles.chain import Array
 
 
 def heading(title: str, text: str = '') -> None:

@@ -6,12 +6,12 @@ from __future__ import annotations
 from time import perf_counter
 
 import numpy as np
+from oracles.arms import Task, solver_for
+from oracles.chain import Array, into_limits
+from oracles.reference import Reference
 
-from benchmarks.arms import Task, solver_for
-from benchmarks.chain import Array, into_limits
 from benchmarks.complete import SAME, apart, idle_joints
 from benchmarks.contest import Contest, Record, title_of
-from benchmarks.reference import Reference
 from benchmarks.tables import Table, heading, percent
 from ik_node import Goal
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several tools on one robot: success, times, steps along tracks, and goals that cannot all be met."""
+"""Several tools on one robot: success, times, and steps along tracks."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from itertools import product
 from time import process_time
 
 import numpy as np
+from oracles.arms import Task
+from oracles.chain import ROUNDING, Array, Chain
+from oracles.torsos import TOOLS, goals_at, pair, random_goals, torso, torso_text
 
-from benchmarks.arms import Task
-from benchmarks.chain import ROUNDING, Array, Chain
-from benchmarks.reference import in_threads
 from benchmarks.tables import Table, heading, microseconds, percent
-from benchmarks.torsos import TOOLS, goals_at, pair, random_goals, torso, torso_text
-from benchmarks.tree_reference import TreeReference
 from ik_node import Goal, IkSolver, Tool, Tree, TreeSolver, kernels
 from ik_node.tracks.curves import Track
 
-PAIRS, POINTS, BEYOND, RESTARTS = 10_000, 200_000, 200, 2_000
+PAIRS, POINTS = 10_000, 200_000
 TOLERANCE = 1e-6  # [m and rad]
 DOWN = (0.0, 0.0, -1.0)
 TRACKS = {
@@ -37,7 +35,6 @@ def run(tasks: list[Task], scale: float) -> None:
     _apart(tasks, max(10, round(PAIRS * scale)))
     _together(max(10, round(PAIRS * scale)))
     _tracks(max(100, round(POINTS * scale)))
-    _beyond(max(2, round(BEYOND * scale)), max(10, round(RESTARTS * min(1.0, scale))))
 
 
 def _apart(tasks: list[Task], count: int) -> None:
@@ -133,51 +130,6 @@ def _tracks(count: int) -> None:
         f'{best:.5f}',
         jumps,
         *microseconds(np.array(times)),
-    )
-
-
-def _beyond(count: int, restarts: int) -> None:
-    heading(
-        'Goals beyond reach',
-        f"""{count} pairs of goals that are both out of reach of two seed arms on a chest that turns: the sum
-        of the squared misses, less the least of {restarts} Newton descents of tree_reference.py from
-        random starts [m^2]. Better: by more than 1e-9. Processor time [ms].""",
-    )
-    table = Table('pairs', 'within 1e-9', 'worst', 'better', 'median', 'p99')
-    tree, rng = torso(), np.random.default_rng(2)
-    solver, chains = TreeSolver(tree), chains_of(tree, 'seed_arm')
-    starts = tree.sample(np.random.default_rng(3), restarts)
-    wanted, found, times = [], [], []
-    for _ in range(count):
-        goals = {}
-        for side, name in ((1.0, 'left'), (-1.0, 'right')):
-            way, axis = rng.normal(size=(2, 3))
-            place = rng.uniform(1.1, 2.0) * way / np.linalg.norm(way) + [0.0, 0.25 * side, 0.3]
-            goals[name] = Goal(place, axis / np.linalg.norm(axis))
-        begin = process_time()
-        solution = solver.solve(goals)
-        times.append(process_time() - begin)
-        wanted.append(goals)
-        found.append(_misses(tree, chains, goals, solution.q) @ _misses(tree, chains, goals, solution.q))
-    reference = TreeReference(list(chains.values()), list(tree.columns.values()), tree.limits)
-    targets = [np.array([goals[name].position for name in chains]) for goals in wanted]
-    least = in_threads(lambda places: reference.least(places, starts), targets)
-    worse = np.array(found) - np.array(least)
-    median, p99 = 1e3 * np.quantile(times, [0.5, 0.99])
-    table.row(
-        count,
-        percent(worse <= 1e-9),
-        f'{worse.max():.1e}',
-        np.count_nonzero(worse < -1e-9),
-        f'{median:.1f}',
-        f'{p99:.1f}',
-    )
-
-
-def _misses(tree: Tree, chains: dict[str, Chain], goals: dict[str, Goal], q: Array) -> Array:
-    """Return the position errors of all tools in a row [m]."""
-    return np.concatenate(
-        [chains[name].fk(q[tree.columns[name]])[0][0] - goal.position for name, goal in goals.items()]
     )
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from oracles.arms import TOLERANCE, Task
 
-from benchmarks.arms import TOLERANCE, Task
 from benchmarks.compare_answers import Answers, measure
 from benchmarks.goals import Goals, at_limits, reachable, tied
 from benchmarks.tables import microseconds

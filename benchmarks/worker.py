@@ -14,8 +14,8 @@ from time import perf_counter_ns, process_time_ns
 from typing import Any
 
 import numpy as np
+from oracles.chain import into_limits
 
-from benchmarks.chain import into_limits
 from benchmarks.peers.virtual_roll import UnsupportedError
 
 

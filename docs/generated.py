@@ -212,6 +212,7 @@ def figures() -> str:
         '# Measured figures',
         '',
         'Written by `make bench BENCH=--keep`; `benchmarks/README.md` describes the sections.',
+        'Those that have gone from `benchmarks/` are in the commit that is told here.',
     ]
     for section, run in json.loads(FIGURES.read_text(encoding='utf-8')).items():
         lines += ['', f'## {section}', '']

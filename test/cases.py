@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import pytest
-from plain import PlainArm
+from oracles.plain import PlainArm
 from shared_files import SHARED
 
 from ik_node import Arm, IkSolver
@@ -35,7 +35,7 @@ class Case:
         return _arm(self)
 
     def plain(self) -> PlainArm:
-        """The same arm read by test/plain.py."""
+        """The same arm read by test/oracles/plain.py."""
         return _plain(self)
 
 

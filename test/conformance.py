@@ -120,7 +120,7 @@ class Subject:
         assert 0 <= solution.restarts <= self.promise.restarts
 
     def errors(self, goal: Goal, q) -> tuple[float, float]:
-        """Both errors at q by test/plain.py."""
+        """Both errors at q by the oracle."""
         return self.case.plain().errors(dict(zip(self.arm.joint_names, q, strict=True)), goal)
 
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ROS domains for tests, so that no two of them hear each other."""
+"""ROS domains for tests and measurements, so that no two of them hear each other."""
 
 from __future__ import annotations
 
 import os
+import random
 from collections import deque
 from typing import TYPE_CHECKING
 
-from benchmarks.domains import free_domain
+from ik_node.ros.sessions import DOMAINS, take_domain
 
 if TYPE_CHECKING:
     import socket
@@ -22,6 +23,19 @@ def new_domain() -> int:
 
     Call it in a fixture or a test: a domain that is taken on import is free again before its tests run.
     """
-    domain, name = free_domain()
+    taken = take_domain(random.SystemRandom().sample(DOMAINS, len(DOMAINS)))
+    if taken is None:
+        raise RuntimeError('all ROS domains are in use')
+    domain, name = taken
     _held.append(name)
     return domain
+
+
+def own_domain() -> None:
+    """Let this process and its children have a domain of their own, on this machine only.
+
+    A domain that the environment gives stays.
+    """
+    os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
+    if 'ROS_DOMAIN_ID' not in os.environ:
+        os.environ['ROS_DOMAIN_ID'] = str(new_domain())

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from eaik.IK_HP import HPRobot
+from oracles.chain import Array
 
-from benchmarks.chain import Array
 from benchmarks.peers.virtual_roll import RolledArm, UnsupportedError
 
 TITLE = 'EAIK'

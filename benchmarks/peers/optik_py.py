@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import optik
+from oracles.chain import Array
 
-from benchmarks.chain import Array
 from benchmarks.peers.virtual_roll import RolledArm, UnsupportedError
 
 TITLE = 'optik-py'

@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from oracles.arms import solver_for
+from oracles.chain import Array
 
-from benchmarks.arms import solver_for
-from benchmarks.chain import Array
 from ik_node import Arm, Goal, Solution
 
 TITLE = 'ik_node'

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.arms import solver_for
+from oracles.arms import solver_for
+
 from benchmarks.peers import own
 from ik_node import Solution
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.chain import Array
+from oracles.chain import Array
+
 from benchmarks.peers import own
 
 TITLE = 'ik_node solve_batch'

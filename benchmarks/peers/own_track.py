@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from oracles.chain import Array
 
-from benchmarks.chain import Array
 from benchmarks.peers import own
 from ik_node import Goal, Solution
 

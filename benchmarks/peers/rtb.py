@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import roboticstoolbox
+from oracles.chain import Array
 from spatialmath import SE3
 
-from benchmarks.chain import Array
 from benchmarks.peers.virtual_roll import RolledArm, least_rotation
 
 TITLE = 'rtb ik_LM'

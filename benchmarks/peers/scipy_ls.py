@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from oracles.chain import Array
 from scipy.optimize import least_squares
 
-from benchmarks.chain import Array
 from ik_node import Arm, IkSolver
 
 TITLE = 'scipy least_squares'

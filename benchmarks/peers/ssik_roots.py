@@ -7,9 +7,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from oracles.chain import Array
 from ssik import Manipulator
 
-from benchmarks.chain import Array
 from benchmarks.peers.virtual_roll import RolledArm, UnsupportedError
 
 TITLE = 'ssik, every solution'

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytracik
+from oracles.chain import Array
 
-from benchmarks.chain import Array
 from benchmarks.peers.virtual_roll import RolledArm
 
 TITLE = 'TRAC-IK'

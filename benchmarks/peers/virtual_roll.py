@@ -7,8 +7,7 @@ import math
 from typing import Any
 
 import numpy as np
-
-from benchmarks.chain import Array, Chain, rotations
+from oracles.chain import Array, Chain, rotations
 
 
 class UnsupportedError(Exception):

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from control_harness import AFTER, Asked, Rig
+from oracles.torsos import torso_text
 
-from benchmarks.torsos import torso_text
 from ik_node import Arm, Goal, IkSolver
 from ik_node.control.motion.tool_motion import tool_motion
 from ik_node.control.robot.arm_model import ArmModel, JointModel

@@ -8,18 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from operator_hand import Hand
+from oracles import hand as benchmark
+from oracles.arms import chosen
+from oracles.hand_paths import HandPath
 
 from ik_node.control.paths.tool_path import ToolPath
 from ik_node.control.state.report import Level
 from ik_node.control.state.states import State
 from ik_node.control.teleop.clutch import OPEN
 from ik_node.control.teleop.pose_distance import FAR
-
-pytest.importorskip('benchmarks', reason='benchmarks/ is importable from the repository root only')
-
-from benchmarks import hand as benchmark
-from benchmarks.arms import chosen
-from benchmarks.hand_paths import HandPath
 from ik_node.errors import InputError
 
 FEW = 12  # changes of sign per joint and minute beyond those of the hand

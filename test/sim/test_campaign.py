@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip('mujoco')
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.arms import chosen
-from benchmarks.plant import LINKS, Campaign
+from oracles.arms import chosen
+from oracles.plant import LINKS, Campaign
 
 
 @pytest.mark.parametrize('output', LINKS)

@@ -9,12 +9,10 @@ import math
 import numpy as np
 import pytest
 from made_arms import random_unit
-from scipy.spatial.transform import Rotation
-
-pytest.importorskip('benchmarks', reason='benchmarks/ is importable from the repository root only')
-
-from benchmarks.ball_arms import ORDERS, PLACES, ball_arm
-from benchmarks.balls import (
+from oracles.balls import (
+    ORDERS,
+    PLACES,
+    ball_arm,
     by_method,
     from_lock,
     inside,
@@ -23,6 +21,8 @@ from benchmarks.balls import (
     solver_of,
     through_rest,
 )
+from scipy.spatial.transform import Rotation
+
 from ik_node import Arm, Goal, IkSolver, InputError, Status, Tool, Tree, TreeSolver, kernels
 from ik_node.kernels.chain.ball_turns import aim_ball
 from ik_node.kernels.chain.balls import keep_in_balls, swing_angle

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.torsos import goals_at, torso
 
-from benchmarks.torsos import goals_at, torso
 from ik_node.kernels.chain.forward import forward
 from ik_node.kernels.chain.linear import normal_equations
 from ik_node.kernels.trees import branches as kernels

@@ -5,16 +5,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.arms import Task, made_up_arms, shipped_arms
+from oracles.closest import best_efforts, goals
+from oracles.random_arms import general_arm
+from oracles.reference import Reference
+from oracles.special_arms import made
 
 from ik_node import Goal, IkSolver, kernels
-
-pytest.importorskip('benchmarks', reason='benchmarks/ is importable from the repository root only')
-
-from benchmarks.arms import Task, made_up_arms, shipped_arms
-from benchmarks.closest import best_efforts, goals
-from benchmarks.random_arms import general_arm
-from benchmarks.reference import Reference
-from benchmarks.special_arms import made
 
 RESTARTS = 1000  # of the reference
 POSITION, DIRECTION = 1e-6, 1e-4  # m and rad by which answers may be worse

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_arms import make_arm
+from oracles.arms import TOLERANCE, solver_for
+from oracles.random_arms import random_task
+from oracles.special_arms import made_arm
 
-from benchmarks.arms import TOLERANCE, solver_for
-from benchmarks.random_arms import random_task
-from benchmarks.special_arms import made_arm
 from ik_node import Arm, Goal, IkSolver, kernels
 
 URDF = Path(__file__).resolve().parents[2] / 'urdf'

@@ -6,17 +6,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cases import Case
+from oracles.arms import Task, shipped_arms
+from oracles.closest import answers, goals
+from oracles.random_arms import random_task
+from oracles.reference import Reference
 from shared_files import shared_path
 
 from ik_node import Arm, Goal, IkSolver, Status
 from ik_node.solver.goal import Cause
-
-pytest.importorskip('benchmarks', reason='benchmarks/ is importable from the repository root only')
-
-from benchmarks.arms import Task, shipped_arms
-from benchmarks.closest import answers, goals
-from benchmarks.random_arms import random_task
-from benchmarks.reference import Reference
 
 SAME = 2e-6  # m by which answers to one goal may differ
 RESTARTS = 1000  # of the reference
@@ -29,7 +26,7 @@ def test_eight_answers_agree_with_each_other_and_with_a_reference(task: Task) ->
     solver, reference = IkSolver(task.arm), Reference(task)
     seeds = task.arm.sample(np.random.default_rng(40), 4)
     for position, direction in list(goals(task, 6)):
-        errors, _, told = answers(task, solver, position, direction, seeds, [])
+        errors, _, told = answers(task, solver, position, direction, seeds)
         assert np.ptp(errors) <= SAME
         assert errors.max() <= reference.least_position_error(position, RESTARTS) + SAME
         np.testing.assert_allclose(told, errors, rtol=0, atol=1e-9)

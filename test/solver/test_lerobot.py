@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_calibration import SO101, TICK, entries, recorded_between_stops, write_file
-from plain import PlainArm
+from oracles.plain import PlainArm
 from shared_files import shared_path
 
 from ik_node import InputError, Status

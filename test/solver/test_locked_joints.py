@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from all_solutions_checks import least_gap
 from made_arms import make_arm, random_unit
+from oracles.chain import Chain
 from shared_files import shared_path
 
-from benchmarks.chain import Chain
 from ik_node import Arm, Goal, IkSolver, InputError
 
 

@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pytest
 from made_arms import random_unit
+from oracles.arms import Task
+from oracles.random_arms import general_arm, random_task
 
-from benchmarks.arms import Task
-from benchmarks.random_arms import general_arm, random_task
 from ik_node import Arm, Goal, IkSolver
 
 SCALES = (1e-3, 1.0, 100.0)

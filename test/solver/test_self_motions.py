@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from oracles.traced import STEP, distances, on, separate, traced, without_turns
 from test_locked_joints import ARMS, spare_arm
 
-from benchmarks.traced import STEP, distances, on, separate, traced, without_turns
 from ik_node import Arm, Goal, IkSolver
 
 ONE_SPARE = ['six', 'rail', 'panda']

@@ -8,10 +8,10 @@ import math
 
 import numpy as np
 import pytest
+from oracles.random_arms import general_arm, random_task
+from oracles.torsos import TOOLS, goals_at, torso
 from test_within_tolerances import displaced
 
-from benchmarks.random_arms import general_arm, random_task
-from benchmarks.torsos import TOOLS, goals_at, torso
 from ik_node import Goal, IkSolver, Status, TreeSolver, kernels
 from ik_node.solver.goal import Cause
 

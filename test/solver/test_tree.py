@@ -7,11 +7,11 @@ import pickle
 
 import numpy as np
 import pytest
-from plain import PlainArm
+from oracles.plain import PlainArm
+from oracles.torsos import TOOLS, goals_at, joint, pair, random_goals, torso, torso_text
 from scipy.optimize import least_squares
 from shared_files import shared_path
 
-from benchmarks.torsos import TOOLS, goals_at, joint, pair, random_goals, torso, torso_text
 from ik_node import Goal, IkSolver, InputError, Status, Tool, Tree, TreeSolver, UrdfError
 from ik_node.control.targets.tree_targets import _told
 from ik_node.solver.goal import Cause

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from plain import PlainArm
+from oracles.plain import PlainArm
+from oracles.torsos import TOOLS, goals_at, pair, random_goals, torso, torso_text
 
-from benchmarks.torsos import TOOLS, goals_at, pair, random_goals, torso, torso_text
 from ik_node import Goal, IkSolver, InputError, Tree, TreeSolver, kernels
 from ik_node.kernels.arrays.layout import ITERATIONS, WEIGHT
 from ik_node.solver.restarts import search_options

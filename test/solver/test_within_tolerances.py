@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from cases import few_cases, shared_cases, shipped_cases
 from made_arms import random_unit
+from oracles.random_arms import general_arm, random_task
 
-from benchmarks.random_arms import general_arm, random_task
 from ik_node import Arm, Goal, IkSolver
 
 CASES = [*shipped_cases(), *shared_cases()]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hostile import GOOD, broken
-from plain import PlainArm, random_values
+from oracles.plain import PlainArm, random_values
 from shared_files import shared_names
 
 from ik_node.errors import ChainError, InputError

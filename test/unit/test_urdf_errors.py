@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import xacro
 from hostile import GOOD, broken
-from plain import PlainArm, random_values
+from oracles.plain import PlainArm, random_values
 from shared_files import shared_names
 
 from ik_node import errors

@@ -23,12 +23,13 @@ class Chain:
     driver, ratio, shift (m,): value = ratio * q[driver] + shift.
     """
 
-    def __init__(self, xml: str, base: str, tip: str, axis: Array, point: Array) -> None:
+    def __init__(self, xml: str | bytes, base: str | None, tip: str, axis: Array, point: Array) -> None:
+        """base: None for the root."""
         joints = ET.fromstring(xml).findall('joint')
         by_child = {joint.find('child').get('link'): joint for joint in joints}
         by_name = {joint.get('name'): joint for joint in joints}
         path = []
-        while tip != base:
+        while tip in by_child and tip != base:
             path.append(by_child[tip])
             tip = path[-1].find('parent').get('link')
         self.tool_axis, self.tool_point = np.asarray(axis, float), np.asarray(point, float)
@@ -36,7 +37,7 @@ class Chain:
         mounts, axes, slides, drives = [np.eye(4)], [], [], []
         for joint in reversed(path):
             mounts[-1] = mounts[-1] @ origin(joint)
-            if joint.get('type') == 'fixed':
+            if joint.get('type') not in ('revolute', 'continuous', 'prismatic'):
                 continue
             axes.append(numbers(joint.find('axis'), 'xyz', (1, 0, 0)))
             slides.append(joint.get('type') == 'prismatic')
@@ -46,9 +47,10 @@ class Chain:
             drives.append((self.names.index(name), ratio, shift))
             mounts.append(np.eye(4))
         self.mounts = np.array(mounts)
-        self.axes = np.array([axis / np.linalg.norm(axis) for axis in axes])
-        self.slides = np.array(slides)
-        self.driver, self.ratio, self.shift = (np.array(column) for column in zip(*drives, strict=True))
+        self.axes = np.array([axis / np.linalg.norm(axis) for axis in axes]).reshape(-1, 3)
+        self.slides = np.array(slides, bool)
+        self.driver = np.array([drive[0] for drive in drives], int)
+        self.ratio, self.shift = np.array([drive[1:] for drive in drives]).reshape(-1, 2).T
         self.n = len(self.names)
 
     @property

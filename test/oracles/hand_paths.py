@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.chain import Array, rotations
+from oracles.chain import Array, rotations
 
 SECONDS, PERIOD = 60.0, 0.02  # [s] of a path, and between poses
 LATENCY, JITTER = 0.002, 0.0015  # [s] of a pose on its way

@@ -13,7 +13,7 @@ from ik_node import Goal
 from ik_node.model.tree import Tool, Tree
 from ik_node.model.urdf.reader import load_description
 
-URDF = Path(__file__).resolve().parents[1] / 'urdf'
+URDF = Path(__file__).resolve().parents[2] / 'urdf'
 RENAMED = {'link': 'name', 'joint': 'name', 'parent': 'link', 'child': 'link', 'mimic': 'joint'}
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from benchmarks.arms import TOLERANCE, Task
-from benchmarks.chain import Array, within
+from oracles.arms import TOLERANCE, Task
+from oracles.chain import Array, within
 
 PATIENT = (
     60,

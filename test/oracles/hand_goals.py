@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.chain import Array
-from benchmarks.hand_paths import HandPath, Pose
-from benchmarks.reference import HASTY, PATIENT, ROUNDS, Reference, descend_all
+from oracles.chain import Array
+from oracles.hand_paths import HandPath, Pose
+from oracles.reference import HASTY, PATIENT, ROUNDS, Reference, descend_all
 
 JUMP = 0.25  # [m] between two poses: the hand is elsewhere, and counts from where the tool is
 AS_GOOD = 1e-3  # [m] by which a place may be farther from the hand than the nearest one: an arm must not hop

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.arms import SHARED, Task
-from benchmarks.chain import Array
+from oracles.arms import SHARED, Task
+from oracles.chain import Array
 
 MOST_JOINTS = 9
 WIDTHS = ((0.3, 0.8), (0.8, 1.6), (1.3, 2.6), (2.6, math.pi), (math.pi, 4.5))  # half of a range [rad]

@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 
-from benchmarks.arms import Task
-from benchmarks.chain import Array, rotations
-from benchmarks.random_arms import WIDTHS, general_arm, limits, random_task, task, unit
+from oracles.arms import Task
+from oracles.chain import Array, rotations
+from oracles.random_arms import WIDTHS, general_arm, limits, random_task, task, unit
 
 VARIANTS = 6  # of each kind; the odd ones have their other axes along x, y or z
 OFFSETS = (1e-3, 1e-6, 1e-9)  # rad, and share of the length, by which near-degenerate arms are off

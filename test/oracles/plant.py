@@ -7,11 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
+from control_harness import Asked
 
-from benchmarks.arms import Task
-from benchmarks.chain import Array, angle_between
-from benchmarks.follow_case import Asked
-from benchmarks.tables import Table, heading
 from ik_node import Goal
 from ik_node.control.controller.controller import ArmController
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
@@ -25,9 +22,9 @@ from ik_node.control.state.states import State
 from ik_node.sim.dynamics import TIMESTEP
 from ik_node.sim.plant import Plant
 from ik_node.sim.settings import PlantSettings
+from oracles.arms import Task
+from oracles.chain import Array, angle_between
 
-GOALS = 500
-ARMS = ('seed_arm', 'so101_like', 'xarm5_like', 'so101', 'moveo')
 REAL = {'noise': 3e-4, 'latency': 0.005, 'droop': 5e-4}  # [rad], [s], [rad]
 NEAR = 1e-3, np.radians(0.5)  # [m], [rad] from what was promised
 EVERY = 4  # goals: before each of these another goal is sent, which this one replaces in motion
@@ -148,34 +145,6 @@ class PositionsLink(Output):
 LINKS = {'joint_trajectory': TrajectoryLink, 'position_commands': PositionsLink}
 
 
-def run(tasks: list[Task], scale: float) -> None:
-    """Print how near the simulated arms come to what was promised, and whether limits were kept."""
-    chosen = [task for task in tasks if task.name in ARMS] or tasks
-    count = max(5, round(GOALS * scale))
-    heading(
-        'Plant',
-        f"""{count} random reachable goals for each arm and output, one after another, every {EVERY}th
-        replacing another one in motion, goals on whose way the arm would collide with itself
-        left out, on a simulated arm
-        (MuJoCo, sensor noise {REAL['noise']:g} rad, latency {REAL['latency']:g} s both ways, sag
-        {REAL['droop']:g} rad). It runs faster than real time, in one process and without DDS: ArmController,
-        the outputs' own conversions, the controllers of ik_plant, the physics. Near: the tool at rest is
-        within {1e3 * NEAR[0]:g} mm and {np.degrees(NEAR[1]):g} deg of the promised place, by another FK.
-        Beyond: samples with a position or velocity beyond its limit, of those that went out and of those that
-        the trajectory controller makes between the points every {1e3 * TIMESTEP:g} ms (there velocities by
-        more than {BETWEEN - 1:.0%}). Overlaps: places of the simulated arm, one every sample, at which parts
-        of it overlap (- without geometry). Shares: the largest velocity and acceleration that the trajectory
-        controller makes, by their limits, also where it joins a trajectory that replaces another, and the
-        largest jerk behind these joins. For positions: those of their differences.""",
-    )
-    columns = ('goals', 'near', 'worst mm', 'worst deg', 'stopped', 'samples', 'beyond', 'overlaps')
-    columns += ('v share', 'a share', 'j share')
-    table = Table('arm'.ljust(12), 'output'.ljust(18), *columns)
-    for task in chosen:
-        for output in LINKS:
-            table.row(task.name, output, *Campaign(task, output).run(count))
-
-
 class Campaign:
     """One simulated arm behind one output."""
 
@@ -210,9 +179,9 @@ class Campaign:
             if done == count:
                 break
             if i % EVERY == EVERY - 1:  # another goal first, which is replaced in motion
-                self.controller.submit(Asked(Goal(positions[i - 2], directions[i - 2]), self.time))
+                self.controller.submit(Asked(Goal(positions[i - 2], directions[i - 2]), received=self.time))
                 self._pass(0.05 * (1 + i % 13))
-            self.controller.submit(Asked(Goal(position, direction), self.time))
+            self.controller.submit(Asked(Goal(position, direction), received=self.time))
             report = next(r for r in reversed(self.reports) if r.request is not None)
             begin = self.time
             if report.status == 'rejected' and 'link "' in report.message:

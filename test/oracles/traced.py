@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from benchmarks.chain import Array
 from ik_node import Arm, Goal
+from oracles.chain import Array
 
 STEP = 0.03  # [rad or m] along a family
 MOST_STEPS = 20_000

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arms of the benchmark: those in urdf/ and the real ones in ../shared/arms."""
+"""The arms in urdf/ and the real ones in ../shared/arms, each with an independent twin."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.chain import Array, Chain, angle_between, into_limits, within
 from ik_node import Arm, Goal, IkSolver
 from ik_node.model.urdf.reader import load_description
 from ik_node.startup.robots import ARMS, SUFFIX, URDF
+from oracles.chain import Array, Chain, angle_between, into_limits, within
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get('IK_NODE_SHARED') or ROOT.parent / 'shared')
 Z, ORIGIN = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
 TOLERANCE = 1e-6  # of position [m] and direction [rad], the same for every solver
@@ -83,7 +83,7 @@ class Task:
 
 
 def solver_for(arm: Arm, **options: Any) -> IkSolver:
-    """Return ik_node's solver at the benchmark's tolerances, its kernels compiled."""
+    """Return ik_node's solver at TOLERANCE, its kernels compiled."""
     tolerances = {'position_tolerance': TOLERANCE, 'direction_tolerance': TOLERANCE}
     return IkSolver(arm, compile='wait', **tolerances, **options)
 
@@ -117,7 +117,7 @@ def real_arms() -> list[Task]:
 
 
 def made_up_arms() -> list[Task]:
-    """An arm of the benchmark's own: five skew hinges, no two parallel or crossing, so no closed form."""
+    """An arm of the oracles' own: five skew hinges, no two parallel or crossing, so no closed form."""
     return [Task('skew', Path(__file__).with_name('skew.urdf'), 'base_link', 'tool0', Z, ORIGIN, False)]
 
 
