@@ -39,7 +39,13 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 
 ROOT = Path(__file__).resolve().parents[1]
 CRASHES = 'IK_NODE_CRASHES'  # variable: the folder with a file for each worker
-NODES = ('test/recording/', 'test/ros/', 'test/viewer/', 'test/launch/')  # folders whose tests start nodes
+NODES = (
+    'test/browser/',
+    'test/recording/',
+    'test/ros/',
+    'test/viewer/',
+    'test/launch/',
+)  # folders whose tests start nodes
 NIGHTLY = tuple(
     line.split()[0]
     for line in (ROOT / 'test' / 'nightly.txt').read_text(encoding='utf-8').splitlines()
@@ -127,12 +133,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
 def pytest_runtest_makereport(item: Any) -> Generator[None, Any, Any]:
     """Tell what the page showed when a test in a browser failed."""
     report = yield
-    page = next((item.funcargs[name] for name in ('browser', 'phone') if name in item.funcargs), None)
-    if report.failed and page is not None:
-        from browser_harness import words
-
+    if report.failed and 'browser' in item.funcargs:
         try:
-            report.sections.append(('The page', words(page)))
+            report.sections.append(('The page', item.funcargs['browser'].words()))
         except Exception as error:  # it shows another page, or it or its driver has ended
             report.sections.append(('The page', f'cannot be read: {error}'))
     return report
@@ -140,15 +143,12 @@ def pytest_runtest_makereport(item: Any) -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Have one worker run the tests of a file that starts nodes, and one all tests that start a browser."""
+    """Have one worker run the tests of a file that starts nodes."""
     from xdist.scheduler import LoadScopeScheduling
 
     class NodesByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition('::')[0]
-            if not nodeid.startswith(NODES):
-                return nodeid
-            return 'browser' if 'browser' in marks_of(file) else file
+            return nodeid.partition('::')[0] if nodeid.startswith(NODES) else nodeid
 
     return NodesByFile(config, log)
 

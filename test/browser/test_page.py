@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ik_node and its viewer in a real browser: headless chromium, a real mouse, the arm gets there."""
+
+from __future__ import annotations
+
+import io
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from browser_harness import PHONE, Browser, browser
+from domains import new_domain
+from PIL import Image
+from viewer_harness import SEED_ARM, SEED_FILE, SEED_JOINTS, Process, RobotSide, started
+
+from ik_node.model.arm import Arm
+from ik_node.solver.goal import Goal
+from ik_node.viewer.scene.tool_scene import GIZMO_SCALE
+from ik_node.viewer.scene.visuals import extent_of
+from ik_node.viewer.solutions.listing import Lister, Query
+
+__all__ = ['browser']
+Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))  # in the picture left of the panel
+ARM = Arm.from_urdf(SEED_ARM)
+EXTENT = extent_of(ARM.robot, ARM.tip_link)
+NOTICES = 160  # pixels at the top that viser's notices may cover
+WIDE = """
+return [innerWidth, document.documentElement.scrollWidth,
+  ...[...document.querySelectorAll('*')].filter((one) => /auto|scroll/.test(getComputedStyle(one).overflowX)
+    && one.scrollWidth > one.clientWidth + 1).map((one) => one.outerHTML)]"""
+STOP_BUTTON = """
+const button = arguments[0], r = button.getBoundingClientRect(), frame = document.querySelector('iframe');
+const corners = [[r.left + 5, r.top + 5], [r.right - 5, r.bottom - 5]];
+return [Math.min(r.left, r.top, innerWidth - r.right, innerHeight - r.bottom), r.height,
+  r.top - frame.getBoundingClientRect().bottom,
+  corners.every(([x, y]) => document.elementFromPoint(x, y) === button)]"""
+
+
+class Seen(NamedTuple):
+    """The processes, the robot's side and the browser, which shows the arm."""
+
+    node: Process
+    viewer: Process
+    robot: RobotSide
+    browser: Browser
+
+
+@pytest.fixture(scope='module')
+def running(browser: Browser) -> Iterator[Seen]:
+    domain, alone = new_domain(), 'self_collision:=false'
+    with (
+        started('ik_node', domain, SEED_FILE, alone) as node,
+        started('ik_viewer', domain, 'port:=0', alone) as viewer,
+        closing(RobotSide(domain)) as robot,
+    ):
+        browser.open(viewer.url())
+        robot.wait_connected()
+        yield Seen(node, viewer, robot, browser)
+
+
+@pytest.fixture
+def seen(running: Seen) -> Seen:
+    """The arm stands at Q and is drawn there."""
+    running.robot.go(**Q)
+    shown = [f"//input[@value='{np.degrees(value):.1f}']" for value in Q.values()]
+    page = running.browser
+    page.wait(lambda: all(map(page.displayed, shown)), 'the joints in the page')
+    page.frames()
+    running.robot.goals.clear()
+    running.robot.joint_goals.clear()
+    return running
+
+
+def blank(picture: Any) -> bool:
+    """Whether a picture has, left of the panel and below notices, hardly more than its background."""
+    with Image.open(picture) as image:
+        colours = np.asarray(image.convert('RGB'), dtype=float)[NOTICES:, : image.width // 2]
+    return bool(np.ptp(colours) < 100.0)
+
+
+def stop(page: Browser) -> None:
+    with page.outside() as button:
+        button.click()
+    page.wait(lambda: 'press Resume' in page.words(), 'the stop')
+
+
+def resume(page: Browser) -> None:
+    page.click('Resume')
+    page.wait(lambda: 'press Resume' not in page.words(), 'the end of the stop')
+
+
+def test_the_page_needs_its_token_and_draws_the_arm(running: Seen) -> None:
+    _, viewer, _, page = running
+    page.driver.switch_to.default_content()
+    page.driver.get(f'http://127.0.0.1:{viewer.port()}/')
+    assert 'the token is missing or wrong' in page.driver.page_source
+    page.open(viewer.url())
+    page.open(page.driver.current_url)  # by then the page may have changed its URL
+    page.frames()
+    assert not blank(io.BytesIO(page.driver.find_element('tag name', 'canvas').screenshot_as_png))
+
+
+def test_dragging_the_gizmo_moves_the_arm(seen: Seen) -> None:
+    robot, page = seen.robot, seen.browser
+    T = ARM.robot.link_pose(ARM.tip_link, robot.joints)
+    project = page.projection(EXTENT)
+    heads = [T[:3, 3] + 0.75 * GIZMO_SCALE * EXTENT * axis for axis in T[:3, :3].T]  # of its arrows
+    longest = [
+        np.linalg.norm(project(one) - project(T[:3, 3])) * (project(one)[1] > NOTICES) for one in heads
+    ]
+    axis = int(np.argmax(longest))
+    way = -0.15 * EXTENT * T[:3, axis]
+    page.press(*(project(heads[axis] + share * way) for share in np.linspace(0.0, 1.0, 6)))
+    wanted = T[:3, 3] + way
+    robot.wait(
+        lambda: robot.goals and np.linalg.norm(robot.goal()[:3, 3] - wanted) < 0.02 * ARM.reach,
+        'the whole way',
+    )
+    goal = robot.goal()
+    assert np.allclose(goal[:3, :3], T[:3, :3], atol=1e-6)
+
+    def reached() -> bool:
+        position, direction = ARM.fk([robot.joints[name] for name in ARM.joint_names])
+        return np.linalg.norm(position - goal[:3, 3]) < 1e-4 and direction @ goal[:3, 2] > 1.0 - 1e-6
+
+    robot.wait(reached, 'the arm at the goal')
+    page.wait(lambda: 'Solved' in page.words(), 'the status in words')
+
+
+@pytest.mark.parametrize('how', ['mouse', 'key'])
+def test_the_stop_button_stops(seen: Seen, how: str) -> None:
+    page = seen.browser
+    if how == 'mouse':
+        stop(page)
+    else:
+        page.driver.find_element('tag name', 'body').send_keys('\ue00c')  # Escape, in the frame of viser
+        page.wait(lambda: 'press Resume' in page.words(), 'the stop')
+    with page.outside() as button:
+        assert button.text == 'Stop'
+    resume(page)
+
+
+def test_a_picture_of_the_scene_is_saved(seen: Seen, tmp_path: Path) -> None:
+    page = seen.browser
+    page.command('Browser.setDownloadBehavior', behavior='allow', downloadPath=str(tmp_path))
+    page.click('Recording')
+    page.click('Save picture')
+    (path,) = page.wait(lambda: list(tmp_path.glob('*.png')), 'the picture')
+    assert not blank(path)
+    page.click('Recording')
+
+
+def test_a_click_on_a_ghost_asks_for_its_joints(seen: Seen) -> None:
+    robot, page = seen.robot, seen.browser
+    stop(page)  # ghosts that change as the arm moves take long to draw without a graphics processor
+    choices = Lister(ARM, SEED_ARM).listing(Query(Goal(*ARM.fk(list(Q.values()))), Q)).allowed
+    page.tick('Show solutions')
+    rows = "//button[contains(., '·')]"
+    page.wait(lambda: len(page.displayed(rows)) == len(choices), 'a row per solution')
+    project = page.projection(EXTENT)
+    elbows = [project(ARM.skeleton(choice.q)[2])[0] for choice in choices[1:]]
+    target = choices[1 + int(np.argmax(elbows))].q  # the rightmost, behind no other
+    page.frames(5)
+    page.press(project(ARM.skeleton(target)[1:3].mean(axis=0)))
+    robot.wait(lambda: robot.joint_goals, 'a goal')
+    goal = dict(zip(robot.joint_goals[0].name, robot.joint_goals[0].position, strict=True))
+    assert [goal[name] for name in ARM.joint_names] == pytest.approx(target, abs=2e-3)
+    page.tick('Show solutions')
+    resume(page)
+
+
+def test_the_page_fits_on_a_phone_and_the_stop_button_is_in_sight(seen: Seen) -> None:
+    page = seen.browser
+    width = int(PHONE['width'])
+
+    def fits() -> None:
+        page.enter()
+        assert page.script(WIDE) == [width, width]
+        with page.outside() as button:
+            assert page.script(WIDE) == [width, width]
+            gap, height, below, free = page.script(STOP_BUTTON, button)
+        assert gap >= 0
+        assert height >= 44  # pixels for a finger
+        assert below >= 0, 'it covers something'
+        assert free, 'something covers it'
+
+    page.command('Emulation.setDeviceMetricsOverride', **PHONE)
+    try:
+        page.open(page.driver.current_url)
+        fits()
+        for folder, text in (('Teach', 'Add point'), ('Plots', 'Show plots'), ('Recording', 'Record')):
+            page.click(folder)
+            page.wait(lambda t=text: page.displayed(f"//*[normalize-space()='{t}']"), text)
+            fits()
+    finally:
+        page.command('Emulation.clearDeviceMetricsOverride')
+        page.open(page.driver.current_url)
+
+
+def test_a_stop_without_a_connection_is_told_and_sent_when_there_is_one(seen: Seen) -> None:
+    node, viewer, _, page = seen
+    with page.outside() as button:
+        viewer.signal(signal.SIGSTOP)
+        try:
+            button.click()
+            page.wait(lambda: button.text == 'Not stopped: no connection', 'the warning')
+        finally:
+            viewer.signal(signal.SIGCONT)
+        page.wait(lambda: button.text == 'Stop', 'the stop')
+    page.wait(lambda: 'press Resume' in page.words(), 'the arm that was stopped')
+    resume(page)
+    node.end()
+    with page.outside() as button:
+        button.click()
+        page.wait(lambda: button.text == 'Not stopped: ik_node is not running', 'the reason')
