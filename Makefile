@@ -66,7 +66,7 @@ near: venv-test  ## Run the quick tests of the folders that a change touches; SI
 quick: venv-test  ## Lint, and run the tests that need neither ROS nor a browser nor much time
 	@$(RUN) -m ruff check
 	@$(KERNELS)
-	@$(PYTEST) -q -m 'not slow and not nightly' $(addprefix test/, unit control batch teach servos sim)
+	@$(PYTEST) -q -m 'not slow and not nightly' $(addprefix test/, model cli unit control batch teach servos sim)
 
 check: venv-test  ## Lint, formatting, types and who may import whom
 	@$(RUN) -m ruff check

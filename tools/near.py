@@ -14,13 +14,13 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).resolve().parents[1]
 # Rooms of ik_node whose tests are in folders of other names; all others have a folder of theirs.
 ROOMS = {
-    'kernels': ('unit', 'solver'),
-    'model': ('unit', 'solver'),
+    'kernels': ('model', 'solver'),
+    'model': ('model', 'solver'),
     'tracks': ('control',),
     'startup': ('launch',),
 }
 # What else is in the repository.
-BESIDE = {'launch': 'launch', 'urdf': 'unit', 'config': 'launch', 'tools': 'unit'}
+BESIDE = {'launch': 'launch', 'urdf': 'model', 'config': 'launch', 'tools': 'unit'}
 
 
 def folders_of(files: Iterable[str]) -> list[str]:

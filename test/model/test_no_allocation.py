@@ -48,9 +48,9 @@ print(json.dumps([solved, unsolved]))
 """
 
 
-@pytest.fixture(scope='module')
-def counts() -> tuple[list[list[int]], list[list[int]]]:
-    """(allocations, restarts): of reachable goals, and of one bad goal with 0, 7 and 63 restarts allowed."""
+@pytest.mark.slow
+def test_restarts_and_iterations_allocate_nothing():
+    """Goals that take many restarts, or are never met, cost as many allocations as one that takes none."""
     joints = ''.join(
         JOINT.format(parent=parent, child=child, xyz=xyz, rpy=rpy) for parent, child, xyz, rpy in HINGES
     )
@@ -62,24 +62,9 @@ def counts() -> tuple[list[list[int]], list[list[int]]]:
         text=True,
         check=True,
     )
-    solved, unsolved = json.loads(done.stdout)
-    return solved, unsolved
-
-
-@pytest.mark.slow
-def test_restarts_and_iterations_allocate_nothing(counts: tuple[list[list[int]], list[list[int]]]) -> None:
-    """A goal that takes many restarts costs as many allocations as one that takes none."""
-    solved, _ = counts
+    solved, unsolved = json.loads(done.stdout)  # (allocations, restarts)
     assert max(restarts for _, restarts in solved) >= 3, 'too easy to show anything'
     assert min(allocations for allocations, _ in solved) > 0, 'numba counted nothing'
-    within_one_check = {allocations for allocations, restarts in solved if restarts < 64}
-    assert len(within_one_check) == 1, within_one_check
-
-
-def test_a_goal_that_is_never_met_allocates_nothing_more(
-    counts: tuple[list[list[int]], list[list[int]]],
-) -> None:
-    """64 failing descents of up to 30 iterations cost as many allocations as one."""
-    _, unsolved = counts
+    assert len({allocations for allocations, restarts in solved if restarts < 64}) == 1
     assert [restarts for _, restarts in unsolved] == [0, 7, 63]
     assert len({allocations for allocations, _ in unsolved}) == 1, unsolved

@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import logging
 import re
-from pathlib import Path
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ from shared_files import shared_names
 
 from ik_node import errors
 from ik_node.errors import ChainError, InputError, UrdfError, XacroError, XmlError
+from ik_node.model.default_tip import default_tip
 from ik_node.model.urdf.description import load_description
+from ik_node.model.urdf.elements import MOST_CHARACTERS
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.model.urdf.xacro_errors import explain
 
@@ -25,12 +28,13 @@ from ik_node.model.urdf.xacro_errors import explain
 def rows_of(table: str) -> list[list[str]]:
     """Return the cells of each line of a table, in which \\n is a new line."""
     lines = [line.split(' | ') for line in table.splitlines() if line]
-    return [[cell.replace(r'\n', '\n').replace(r'\0', '\0') for cell in row] for row in lines]
+    return [[cell.replace(r'\n', '\n') for cell in row] for row in lines]
 
 
 def changed(changes: str) -> str:
     """Return GOOD with changes such as `old -> new ;; old -> new`."""
-    return broken(*(tuple(change.split(' -> ')) for change in changes.split(' ;; ')))
+    text = changes.replace(r'\0', '\0').replace(r'\x07', '\x07')
+    return broken(*(tuple(change.split(' -> ')) for change in text.split(' ;; ')))
 
 
 # The error, changes to GOOD, and what the error must name.
@@ -42,7 +46,14 @@ Xml | "upper" -> "upper & arm" | line 3 | <link name="upper & arm"/>
 Xml | "upper" -> "&arm;" | line 3 | "&amp;"
 Xml |   <link name="tool"/> -> <<<<<<< HEAD\n  <link name="tool"/> | line 4 | <<<<<<< HEAD
 Xml | </robot> -> </robot><robot/> | line 27
-Xml | "tool" -> "to\0ol" | line 4
+Xml | "tool" -> "to\0ol" | line 4 | to\x00ol
+Xml | "tool" -> "to\x07ol" | line 4 | to\x07ol
+Xml | "tool" -> tool | line 4 | name="value"
+Xml | name="tool" -> name | line 4 | name="value"
+Xml | <link name="tool"/> -> <!--  | "-->"
+Xml | <link name="base"/> -> <!-- a -- b --><link name="base"/> | line 2 | "--"
+Xml | <link name="base"/> -> <!------><link name="base"/> | line 2 | "--"
+Xml | <link name="base"/> -> <!-- a ---><link name="base"/><!-- b --> | line 2 | "--->"
 Element | <robot name="arm"> -> <sdf><robot name="arm"> ;; </robot> -> </robot></sdf> | line 1 | <sdf>
 Element | <link name="tool"/> -> <link/> | line 4 | <link> | "..."
 Element | <joint name="wrist"  -> <joint  | line 13 | <joint>
@@ -99,7 +110,10 @@ def test_unreadable(kind, changes, named):
         read_urdf(changed(changes))
     assert type(caught.value) is getattr(errors, f'{kind}Error')
     assert caught.value.__cause__ is None
-    assert [word for word in named if word not in str(caught.value)] == [], str(caught.value)
+    said = str(caught.value)
+    assert [word for word in named if word not in said] == [], said
+    assert said.isprintable()
+    assert len(said) < 600
 
 
 @pytest.mark.parametrize(('tip', 'changes', 'named'), [(*row[:2], row[2:]) for row in rows_of(FAULTS)])
@@ -167,8 +181,15 @@ def test_document_types_are_rejected(doctype, end):
         read_urdf(f'<?xml version="1.0"?>\n{doctype}\n{GOOD.replace("arm", end or "arm")}')
 
 
-def test_a_document_type_in_a_comment_is_none():
-    assert read_urdf(f'<!-- <!DOCTYPE robot> -->{GOOD}').name == 'arm'
+@pytest.mark.parametrize('before', ['\ufeff', '\ufeff\ufeff', '\ufeff \ufeff\n', ' \ufeff<!-- -->\ufeff'])
+def test_byte_order_marks_hide_no_document_type(before):
+    text = broken(('name="arm"', 'name="&e;"'))
+    with pytest.raises(XmlError, match='<!DOCTYPE>'):
+        read_urdf(f'{before}<!DOCTYPE robot [<!ENTITY e "hidden">]>{text}')
+    assert read_urdf(f'\ufeff\ufeff<!-- <!DOCTYPE robot> -->{GOOD}').name == 'arm'
+
+
+LONG = 'n' * 10_000
 
 
 @pytest.mark.parametrize(
@@ -182,20 +203,81 @@ def test_a_document_type_in_a_comment_is_none():
         ('<robot name="\ud800"/>', 'malformed XML'),
         ('<' * 100_000, 'malformed XML'),
         ('<a>' * 100_000, 'malformed XML'),
-        (
-            GOOD.replace('<link name="tool"/>', f'<link name="tool">{"<x>" * 300}{"</x>" * 300}</link>'),
-            '250 deep',
-        ),
+        (f'<robot name="a"><{LONG}></robot>', 'line 1'),
+        ('\x1b[31m' + LONG, r'"\\x1b\[31mnnn'),
+        (GOOD.replace('"tool"', f'"{LONG}" name="x"'), r'line 4.*10024 characters'),
+        (GOOD.replace('"tool"/>', f'"tool">{"<x>" * 300}{"</x>" * 300}</link>'), '250 deep'),
+        (GOOD + ' ' * MOST_CHARACTERS, f'{len(GOOD) + MOST_CHARACTERS:,} .* 8,000,000'),
+        (GOOD.encode(), 'bytes'),
     ],
+    ids=range(14),
 )
 def test_text_that_is_no_urdf(text, named):
-    with pytest.raises(UrdfError, match=named):
+    with pytest.raises((UrdfError, InputError), match=named) as caught:
         read_urdf(text)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 600
 
 
-def test_another_type_than_text():
-    with pytest.raises(InputError, match='bytes'):
-        read_urdf(GOOD.encode())
+def test_a_text_may_be_as_long_as_allowed_and_a_file_no_longer(tmp_path):
+    text = GOOD + ' ' * MOST_CHARACTERS
+    assert read_urdf(text[:MOST_CHARACTERS]).name == 'arm'
+    (tmp_path / 'arm.urdf').write_text(text)
+    with pytest.raises(XmlError, match=r'arm\.urdf: .* 8,000,000'):
+        load_description(tmp_path / 'arm.urdf')
+
+
+MEMORY = 700_000_000  # bytes of address space that a reader may take, of which Python and numpy take half
+READER = f"""
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))
+from ik_node.errors import UrdfError
+from ik_node.model.urdf.reader import read_urdf
+for text in sys.argv[1:]:
+    try:
+        print(read_urdf(eval(text)).name)
+    except UrdfError as error:
+        print(type(error).__name__)
+"""
+SMALL = '\'<robot name="small"><link name="a"/>%s</robot>\''
+LARGE = [
+    (f"'<?a?>' * 1_000_000 + {SMALL} % ''", 'small'),
+    (f"{SMALL} % ('<a:b/>' * 1_300_000)", 'small'),
+    (f"'\\n' * 7_900_000 + {SMALL} % '<'", 'XmlError'),
+    (f"{SMALL} % ('<gazebo/>' * 5_000_000)", 'XmlError'),
+]
+
+
+@pytest.mark.slow
+def test_no_text_takes_much_memory():
+    texts, outcomes = zip(*LARGE, strict=True)
+    command = [sys.executable, '-c', READER, *texts]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (tuple(result.stdout.split()), result.stderr) == (outcomes, '')
+
+
+@pytest.mark.parametrize('name', [LONG, 'a&#10;b', '\u202e\u2028', '&quot;&amp;&lt;'])
+def test_every_sentence_is_one_short_line(name):
+    """Names may be of any length and hold any character that XML allows: errors and warnings quote them."""
+    for given in (
+        *('name="shoulder"', 'type="revolute"', 'link="base"', 'link="tool"', 'xyz="0 0 0.1"', 'lower="-1"'),
+        *('xyz="0 1 0"', 'joint="wrist"', 'multiplier="0.01"', 'name="finger"', 'name="arm"'),
+    ):
+        sentences = []
+        try:
+            robot = read_urdf(broken((given, f'{given.partition("=")[0]}="{name}"')))
+        except UrdfError as error:
+            sentences.append(str(error))
+        else:
+            sentences += [*robot.warnings, default_tip(robot).note or '']
+            for link in robot.links:
+                try:
+                    robot.chain(link, 'upper')
+                except ChainError as error:
+                    sentences.append(str(error))
+        for sentence in sentences:
+            assert sentence == '' or sentence.isprintable(), sentence
+            assert len(sentence) < 1500, sentence
 
 
 # Changes to GOOD, of which a name in braces is one of a mesh, and what the one warning names.
@@ -401,7 +483,7 @@ def test_broken_file(name, shared, capfd, monkeypatch):
     assert capfd.readouterr() == ('', '')  # libxml2 keeps quiet
 
 
-def test_what_ros_reads_is_read(shared: Path):
+def test_what_ros_reads_is_read(shared):
     """Whatever urdfdom accepts, this package reads too."""
     others = json.loads((shared / 'broken_urdf' / 'EXPECT.json').read_text())
     assert BROKEN_FILES.keys() == others.keys()

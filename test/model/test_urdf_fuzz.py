@@ -7,7 +7,6 @@ import contextlib
 import math
 
 import numpy as np
-import pytest
 from hostile import GOOD
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -55,7 +54,6 @@ SCRAPS = [
     '\0',
     '\ud800',
     '\n',
-    '$(',
 ]
 
 edits = st.tuples(
@@ -67,7 +65,7 @@ edits = st.tuples(
 cuts = st.tuples(st.integers(0, len(RICH)), st.integers(0, 30), st.sampled_from(['', *SCRAPS, *WORDS]))
 
 
-def edited(changes: list[tuple[str, int, int, str]]) -> str:
+def edited(changes):
     """Return RICH after changes to its elements: what is done, where, and with which word."""
     root = etree.fromstring(RICH)
     for what, first, second, word in changes:
@@ -85,17 +83,12 @@ def edited(changes: list[tuple[str, int, int, str]]) -> str:
             element.getparent().remove(element)
         elif element is not root and what == 'copy':
             element.getparent().append(etree.fromstring(etree.tostring(element)))
-        elif (
-            element is not root
-            and what == 'move'
-            and element not in other.iterancestors()
-            and other is not element
-        ):
+        elif element is not root and what == 'move' and element not in (other, *other.iterancestors()):
             other.append(element)
     return etree.tostring(root, encoding='unicode')
 
 
-def check(text: str) -> bool:
+def check(text):
     """Read the text and ask everything of the robot; return whether it was read."""
     try:
         robot = read_urdf(text)
@@ -125,36 +118,29 @@ def check(text: str) -> bool:
     return True
 
 
-bounded = settings(
-    max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
+bounded = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @bounded
 @given(st.lists(edits, min_size=1, max_size=4))
-def test_edited_elements(changes: list[tuple[str, int, int, str]]) -> None:
+def test_edited_elements(changes):
     check(edited(changes))
 
 
 @bounded
 @given(st.lists(cuts, min_size=1, max_size=4))
-def test_cut_text(changes: list[tuple[int, int, str]]) -> None:
+def test_cut_text(changes):
     text = RICH
     for start, length, scrap in changes:
         text = text[:start] + scrap + text[start + length :]
     check(text)
 
 
-@pytest.mark.slow
-def test_each_attribute_given_each_word() -> None:
-    """Every attribute of the description in turn gets every word; some of it must be read, some rejected."""
-    read = rejected = 0
+def test_each_attribute_given_some_words():
+    """Every attribute in turn gets every tenth word; some of it must be read, some rejected."""
+    outcomes, number = [], 0
     for index, element in enumerate(etree.fromstring(RICH).iter()):
         for position in range(len(element.attrib)):
-            for word in WORDS:
-                if check(edited([('set', index, position, word)])):
-                    read += 1
-                else:
-                    rejected += 1
-    assert read > 500
-    assert rejected > 500
+            number += 1
+            outcomes += [check(edited([('set', index, position, word)])) for word in WORDS[number % 10 :: 10]]
+    assert 50 < sum(outcomes) < len(outcomes) - 50
