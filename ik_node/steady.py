@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""steady(): the clock by which nodes and the page measure durations, as rclpy's Clock of STEADY_TIME."""
+"""steady(): the clock by which durations are measured, as rclpy's Clock of STEADY_TIME."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import time
 
 
 class Steady:
-    """Seconds since an arbitrary moment, never set back. read: their source; a simulation has another one."""
+    """Seconds since an arbitrary moment, never set back. read, sleep: of a simulation where there is one."""
 
     def __init__(self) -> None:
-        self.read = time.monotonic
+        self.read, self.sleep = time.monotonic, time.sleep
 
     def __call__(self) -> float:
         """Return the present time [s]."""

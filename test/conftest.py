@@ -43,9 +43,10 @@ NODES = (
     'test/browser/',
     'test/recording/',
     'test/ros/',
+    'test/servos/test_servos_node',
     'test/viewer/',
     'test/launch/',
-)  # folders whose tests start nodes
+)  # folders and files whose tests start nodes
 NIGHTLY = tuple(
     line.split()[0]
     for line in (ROOT / 'test' / 'nightly.txt').read_text(encoding='utf-8').splitlines()

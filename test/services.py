@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
+
+from ik_node.steady import steady
 
 AGAIN = 10.0  # s
 
@@ -22,9 +23,9 @@ def answer_of(client: Any, request: Any, wait: Callable[[Callable[[], Any], str]
 
     def answered() -> Any:
         nonlocal due
-        if time.monotonic() > due:
+        if steady() > due:
             futures.append(client.call_async(request))
-            due = time.monotonic() + AGAIN
+            due = steady() + AGAIN
         return next((future for future in futures if future.done()), None)
 
     return wait(answered, f'the answer of {name}').result()

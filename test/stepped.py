@@ -30,6 +30,7 @@ from rclpy.task import Future
 from rclpy.time import Time
 
 from ik_node.ros import polled
+from ik_node.ros.graph import graph
 from ik_node.ros.node.node import IkNode
 from ik_node.steady import steady
 
@@ -59,7 +60,7 @@ class Ticker:
 
     def __init__(self, world: World, node: Any, period: float, callback: Callable[[], Any]) -> None:
         self._world, self.node, self.callback = world, node, callback
-        self.timer_period_ns = round(period * 1e9)
+        self.timer_period_ns: float = round(period * 1e9)
         self.reset()
 
     def reset(self) -> None:
@@ -84,7 +85,6 @@ class World:
         self._ready: deque[tuple[Any, Callable[[], Any]]] = deque()  # what executors would call next
         self.busy: set[Node] = set()  # nodes whose executor is held up
         self._answering: list[tuple[Any, Future]] = []  # coroutines of services
-        self._sent = 0
         self._meanwhile: list[tuple[Callable[[], Any], Callable[[], Any]]] = []
 
     # Time
@@ -106,9 +106,25 @@ class World:
         """Let time pass."""
         end = self.ns + round(seconds * 1e9)
         self.pump()
-        while self._tickers and min(one.due for one in self._tickers) <= end:
+        while self.due <= end:
             self.step()
-        self.ns = end
+        self.ns = max(self.ns, end)
+
+    @property
+    def due(self) -> float:
+        """When something happens next [ns]."""
+        return min((one.due for one in self._tickers), default=math.inf)
+
+    def at(self, ns: float, act: Callable[[], Any], node: Any = None) -> None:
+        """Have act called at a time [ns], by the threads of a node."""
+
+        def go() -> None:
+            self._tickers.remove(alarm)
+            act()
+
+        alarm = Ticker(self, Threads(node), 0.0, go)
+        alarm.due, alarm.timer_period_ns = ns, math.inf
+        self._tickers.append(alarm)
 
     def wait(self, condition: Callable[[], Any], what: str, context: Callable[[], Any] = lambda: '') -> Any:
         """Return what condition returns once that is true; fail if it is not within TIMEOUT."""
@@ -168,7 +184,7 @@ class World:
     def create_publisher(self, node: Node, original: Any, *given: Any, **options: Any) -> Any:
         publisher = original(node, *given, **options)
         publisher.node, publisher.name = node, publisher.topic_name
-        publisher.kept = deque(maxlen=_depth(publisher))
+        publisher.kept, publisher.sent = deque(maxlen=_depth(publisher)), 0
         publisher.publish = partial(self._publish, publisher)
         publisher.get_subscription_count = lambda: sum(1 for _ in self._heard_by(publisher))
         self._publishers.append(publisher)
@@ -181,8 +197,8 @@ class World:
         self._subscriptions.append(heard)
         if heard.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL:
             for publisher in self._publishers:
-                for data in publisher.kept if _match(publisher, heard) else ():
-                    self._pass(heard, data)
+                for number, data in publisher.kept if _match(publisher, heard) else ():
+                    self._pass(heard, number, data)
         return heard
 
     def create_service(self, node: Node, original: Any, *given: Any, **options: Any) -> Any:
@@ -223,13 +239,14 @@ class World:
 
     # The graph
 
-    def count_publishers(self, topic: str) -> int:
-        return sum(one.name == topic for one in self._publishers)
+    def count_publishers(self, node: Node, topic: str) -> int:
+        name = node.resolve_topic_name(topic, only_expand=True)
+        return sum(one.name == name for one in self._publishers)
 
-    def count_subscribers(self, topic: str) -> int:
+    def count_subscriptions(self, topic: str) -> int:
         return sum(one.name == topic for one in self._subscriptions)
 
-    def publishers_of(self, topic: str) -> list[SimpleNamespace]:
+    def publishers_of(self, node: Node, topic: str) -> list[SimpleNamespace]:
         """Return what rclpy tells about the publishers of a topic."""
         return [
             SimpleNamespace(
@@ -240,10 +257,10 @@ class World:
                 qos_profile=one.qos_profile,
             )
             for one in self._publishers
-            if one.name == topic
+            if one.name == node.resolve_topic_name(topic)
         ]
 
-    def topics(self) -> list[tuple[str, list[str]]]:
+    def topics(self, _: Node) -> list[tuple[str, list[str]]]:
         found: dict[str, set[str]] = {}
         for one in (*self._publishers, *self._subscriptions):
             found.setdefault(one.name, set()).add(_type_name(one.msg_type))
@@ -256,17 +273,17 @@ class World:
 
     def _publish(self, publisher: Any, message: Any) -> None:
         data = message if isinstance(message, bytes) else serialize_message(message)
+        publisher.sent += 1
         if publisher.qos_profile.durability == DurabilityPolicy.TRANSIENT_LOCAL:
-            publisher.kept.append(data)
+            publisher.kept.append((publisher.sent, data))
         for heard in self._heard_by(publisher):
-            self._pass(heard, data)
+            self._pass(heard, publisher.sent, data)
 
-    def _pass(self, heard: Any, data: bytes) -> None:
-        self._sent += 1
+    def _pass(self, heard: Any, number: int, data: bytes) -> None:
         info = {
             'source_timestamp': self.ns,
             'received_timestamp': self.ns,
-            'publication_sequence_number': self._sent,
+            'publication_sequence_number': number,
         }
         heard.inbox.append((data, info))
         self._ready.append((heard.node, partial(self._deliver, heard)))
@@ -386,17 +403,12 @@ def world() -> Iterator[World]:
             put(f'create_{kind}', getattr(here, f'create_{kind}'))
             put_destroy(f'destroy_{kind}')
         put('destroy_node', destroy_node)
-        for kind in ('publishers', 'subscribers'):
-            count = getattr(here, f'count_{kind}')
-            put(
-                f'count_{kind}',
-                lambda n, _, topic, count=count: count(n.resolve_topic_name(topic, only_expand=True)),
-            )
-        put(
-            'get_publishers_info_by_topic',
-            lambda node, _, topic, *__: here.publishers_of(node.resolve_topic_name(topic)),
-        )
-        put('get_topic_names_and_types', lambda _, __, *___: here.topics())
+        for name, seen in (
+            ('count_publishers', here.count_publishers),
+            ('publishers', here.publishers_of),
+            ('topics', here.topics),
+        ):
+            patches.enter_context(patch.object(graph, name, seen))
         make = rclpy.create_node
         for name, stand_in in (  # what programs do that spin a node themselves
             ('create_node', lambda name: make(name, context=context)),

@@ -14,6 +14,7 @@ from rclpy.subscription import Subscription
 
 from ik_node.recording.definitions import RecordingError, message_class
 from ik_node.recording.file import RecordingFile
+from ik_node.ros.graph import graph
 from ik_node.steady import steady
 
 # What is recorded: joints commanded and measured, goals, status. Of String only the description.
@@ -67,7 +68,7 @@ class Recorder:
         """Subscribe to new topics, and write what has arrived; call it about once per second."""
         if self._file.closed:
             return
-        for topic, kinds in self._node.get_topic_names_and_types():
+        for topic, kinds in graph.topics(self._node):
             for kind in kinds:
                 described = kind == 'std_msgs/msg/String' and topic.endswith(f'/{DESCRIPTION}')
                 if kind in KINDS or described:
@@ -90,7 +91,7 @@ class Recorder:
             self._fail(error)
 
     def _subscribe(self, topic: str, kind: str) -> None:
-        publishers = self._node.get_publishers_info_by_topic(topic)
+        publishers = graph.publishers(self._node, topic)
         profiles = [publisher.qos_profile for publisher in publishers]
         reliable = all(profile.reliability == ReliabilityPolicy.RELIABLE for profile in profiles)
         latched = bool(profiles) and all(

@@ -26,6 +26,7 @@ from std_msgs.msg import String
 
 from ik_node.control.locks import OrderedLock, Rank
 from ik_node.errors import escaped
+from ik_node.ros.graph import graph
 from ik_node.ros.qos import LATCHED
 from ik_node.ros.sessions import SESSION
 from ik_node.steady import steady
@@ -275,8 +276,7 @@ class Neighbours:
         said = []
         for topic in self.own.commands if real else ():
             known = {self.own.node, *(one.node for one in self.others)}
-            for info in self._node.get_publishers_info_by_topic(topic):
-                name = f'{info.node_namespace.rstrip("/")}/{info.node_name}'
+            for name in graph.publishing_nodes(self._node, topic):
                 if name not in known | self._said:
                     said.append(f'{escaped(name)} publishes on {topic} too: the arm follows both')
                     self._said.add(name)
@@ -294,7 +294,7 @@ class Neighbours:
 
     def _beat(self) -> None:
         self._searched += PERIOD
-        silent = self._node.count_publishers(TOPIC) > 1 + len(self.others)
+        silent = graph.count_publishers(self._node, TOPIC) > 1 + len(self.others)
         self.settled |= self._searched >= (LATE if silent else SETTLING)
         self._publish(self.own)
         self._changed()

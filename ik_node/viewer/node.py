@@ -19,6 +19,7 @@ from ik_node.model.robot import Robot
 from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.conversions import finite_positions
+from ik_node.ros.graph import graph
 from ik_node.ros.interfaces import DESCRIPTION, subscribe
 from ik_node.ros.neighbours import Neighbours, digest
 from ik_node.ros.polled import Polled
@@ -231,8 +232,7 @@ class ViewerNode(ClosableNode):
         chosen = next((one for one in own if one in self._offered), newest)
         if chosen != newest and newest != self._strange:
             self._strange = newest
-            infos = self.get_publishers_info_by_topic('robot_description')
-            names = sorted({f'{info.node_namespace.rstrip("/")}/{info.node_name}' for info in infos})
+            names = dict.fromkeys(graph.publishing_nodes(self, 'robot_description'))
             self.get_logger().warning(
                 f'another robot_description is ignored; publishers: {", ".join(names)}. It is not that of '
                 'the ik_node of this page'

@@ -6,27 +6,19 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 
 import pytest
-import rclpy
 from control_harness import Asked
-from domains import new_domain
-from node_harness import TIMEOUT
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 from small_arm import ARM_JOINTS, PARAMETERS, arm_urdf
-from spinning import Spinning
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from stepped import world
-from waiting import wait_for
 
 from ik_node.control.state.states import State
 from ik_node.ros import neighbours
 from ik_node.ros.neighbours import ARM, GONE, SERVOS, Card, Neighbours, conflict, read_card
 from ik_node.ros.node.node import IkNode
-from ik_node.ros.servos.node import ServosNode
-from ik_node.servos.arm.snapshot import ArmState
-from ik_node.servos.arm.survey import ArmError
 
 FIRST = Card('1', ARM, '/ik_node', 'here', 11, 'one', since=1.0, takes=('/goal_pose',), commands=('/q',))
 LATER = replace(FIRST, id='2', process=22, session='two', since=2.0)
@@ -163,30 +155,6 @@ def test_the_second_node_waits_until_the_first_ends(monkeypatch):
             assert first._neighbours.own.since, 'while it brakes, it serves the arm'
             here.wait(lambda: other.state is State.HOLDING, 'its turn')
             assert one.state is State.INACTIVE
-
-
-def test_the_second_driver_switches_no_torque_on_until_the_first_ends(monkeypatch):
-    monkeypatch.setattr(neighbours, 'GONE', 1e9)
-    context = rclpy.Context()
-    context.init(domain_id=new_domain())
-    node = ServosNode(context=context, parameter_overrides=[Parameter('port', value='emulated')])
-    first = replace(FIRST, program=SERVOS, takes=(), commands=(), measures=('/joint_states',))
-    hear(node._met, first)
-    spinning = Spinning(node)
-    try:
-        wait_for(lambda: node._arm.snapshot.state is ArmState.PASSIVE, 'servos', TIMEOUT)
-        with pytest.raises(ArmError, match=rf'switches no torque on: .*process {first.process} '):
-            node._set_torque(True)
-        assert node._met.own.waits
-        assert not node._arm.snapshot.powered
-        hear(node._met, replace(first, since=0.0))  # it has ended
-        wait_for(lambda: not node._met.own.waits, 'its turn', TIMEOUT)
-        node._set_torque(True)
-        assert node._arm.snapshot.powered
-    finally:
-        spinning.end()
-        node.close()
-        context.try_shutdown()
 
 
 def test_a_driver_that_waits_holds_nobody_up(meeting):

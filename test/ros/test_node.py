@@ -18,6 +18,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.ros.conversions import seconds
+from ik_node.ros.graph import graph
 from ik_node.tracks.curves import tip_pose
 
 TOOL = ((0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
@@ -339,7 +340,7 @@ def test_a_continuous_joint_goes_the_short_way_round():
 
 def test_names_are_relative(arm):
     with running(arm_urdf(), namespace='left') as client:
-        topics = dict(client.node.get_topic_names_and_types())
+        topics = dict(graph.topics(client.node))
         for topic in ('goal_pose', 'goal_point', 'joint_states', 'ik_node/status', 'ik_node/markers'):
             assert f'/left/{topic}' in topics
         T = goal_at(arm, READY)

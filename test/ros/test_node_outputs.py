@@ -21,6 +21,7 @@ pytest.importorskip('mujoco')
 
 from ik_node.errors import InputError, MissingError
 from ik_node.ros.conversions import seconds
+from ik_node.ros.graph import graph
 from ik_node.ros.outputs import output_names
 from ik_node.ros.outputs.follow_joint_trajectory import action_type
 from ik_node.sim.node import PlantNode
@@ -85,10 +86,10 @@ def waiting_node(output: str, **parameters: object) -> Iterator[Client]:
 def test_an_arm_that_comes_late_is_moved_by_trajectories_from_where_it_is():
     with waiting_node('joint_trajectory') as client:
         heard = Heard(client)
-        assert client.node.count_publishers('joint_states') == 0
+        assert graph.count_publishers(client.node, 'joint_states') == 0
         with arm(client, start=[0.3], noise=1e-4):
-            client.wait(lambda: client.node.count_subscribers('joint_trajectory') == 2, 'the controller')
-            assert client.node.count_publishers('joint_states') == 1
+            client.wait(lambda: client.world.count_subscriptions('/joint_trajectory') == 2, 'the controller')
+            assert graph.count_publishers(client.node, 'joint_states') == 1
             answer = client.answer('goal_joints', client.joints(yaw=1.0, elbow=-0.4))
             assert answer.message.startswith('solved')
             client.wait(lambda: near(client, yaw=1.0, elbow=-0.4, roll=0.3, wrist=0.3), 'the arm')

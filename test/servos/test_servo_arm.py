@@ -304,7 +304,7 @@ def test_a_servo_that_is_not_as_expected_is_named(address, size, value, message)
 
 def test_an_arm_outside_its_limits_gets_no_torque(rig):
     rig.bus.call('put', id=3, address=9, size=2, value=2300, keep=True)
-    rig.arm.recalibrate()
+    rig.arm.ask_calibration().result(60.0)
     rig.until(ArmState.PASSIVE)
     with pytest.raises(ArmError, match=r'servo 3 \(elbow_flex\) is at .*: move it inside by hand'):
         rig.arm.set_torque(True)

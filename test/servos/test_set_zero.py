@@ -81,7 +81,7 @@ def test_only_the_joints_of_the_pose_are_set():
             with pytest.raises(InputError, match=r"known_pose is empty: .*'shoulder_pan=0'"):
                 calibration.store_pose(before.ticks, '')
             calibration.store_pose(before.ticks, 'wrist_roll=0.5')
-            rig.arm.recalibrate()
+            rig.arm.ask_calibration().result(60.0)
             rig.wait(lambda: rig.arm.snapshot.joints and rig.arm.snapshot.time > before.time + 0.5)
             after = rig.until(ArmState.PASSIVE).joints
         finally:

@@ -211,7 +211,7 @@ def test_a_passive_arm_knows_when_the_torque_that_was_left_is_gone(rig):
 def test_zeros_are_not_changed_while_a_passive_arm_has_torque(rig):
     unplugged(rig, 0.5)
     with pytest.raises(ArmError, match='zeros can only be set while the torque is off'):
-        rig.arm.recalibrate()
+        rig.arm.ask_calibration().result(60.0)
 
 
 def test_an_adapter_that_vanishes_while_it_is_opened_does_not_end_the_driver(monkeypatch):

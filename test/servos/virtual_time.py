@@ -13,8 +13,6 @@ import heapq
 import itertools
 import json
 import random
-import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -32,15 +30,15 @@ from ik_node.servos.calibration.profile import read_profile
 from ik_node.sim.bus.__main__ import servos_of
 from ik_node.sim.bus.bus import Bus
 from ik_node.sim.bus.server import Server
+from ik_node.steady import steady
 
-PACKAGES = 'ik_node.servos.', 'ik_node.sim.bus.'  # whose time is virtual
 TURN_ROUND = 0.0003  # [s] from a request to the first byte of its answer
 LOOK = 1e-6  # [s]
 BITS = 10  # per byte on the wire
 
 
 class Clock:
-    """Takes the place of the module time, for monotonic and sleep."""
+    """What steady goes by: monotonic and sleep."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -177,18 +175,18 @@ class Turns:
         """End as the thread does."""
         if self._alive:
             self._alive = False
-            self._arm._run()
+            self._arm._end()
 
     def _turn(self) -> None:
         if self._alive and not self._arm._ending.is_set():
-            self._due = max(self._due + self._arm._turn(), self._clock.now)
+            self._due = max(self._due + self._arm.step(), self._clock.now)
             self._clock.at(self._due, self._turn)
 
 
 @contextlib.contextmanager
-def virtual_time() -> Iterator[Clock]:
+def virtual_time(clock: Clock | None = None) -> Iterator[Clock]:
     """Yield a clock by which the drivers and the emulated servos of this process go."""
-    clock = Clock()
+    clock = clock or Clock()
 
     class VirtualFuture(Future[Any]):
         """The answer to a request; whoever waits for it lets time pass."""
@@ -201,9 +199,8 @@ def virtual_time() -> Iterator[Clock]:
         return Turns(target.__self__, clock)  # type: ignore[attr-defined]
 
     with pytest.MonkeyPatch.context() as patch:
-        for name, module in sys.modules.copy().items():
-            if name.startswith(PACKAGES) and vars(module).get('time') is time:
-                patch.setattr(module, 'time', clock)
+        patch.setattr(steady, 'read', clock.monotonic)
+        patch.setattr(steady, 'sleep', clock.sleep)
         patch.setattr(arm_module, 'Future', VirtualFuture)
         patch.setattr(arm_module, 'threading', SimpleNamespace(Event=Event, Thread=thread))
         patch.setattr(serial_transport, 'SerialLine', lambda port, baud: VirtualLine(clock.buses[port], baud))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from rclpy.node import Node
 
 from ik_node.errors import InputError
+from ik_node.ros.graph import graph
 from ik_node.steady import steady
 
 CHECK = 0.1  # [s] between two checks of the publishers
@@ -66,11 +67,13 @@ class MeasuredWatch:
         if steady() < self._checked + CHECK:
             return False
         self._checked = steady()
-        self.offered = self._node.count_publishers(self._measured) > 0
+        self.offered = graph.count_publishers(self._node, self._measured) > 0
         had = self._offered and self.heard
         self._offered = self._auto and (had or self._always or self.offered)
         self.expected = wait_for_measured == 'true' or self._offered
-        self.alone = self._commands == self._measured or self._node.count_publishers(self._commands) <= 1
+        self.alone = (
+            self._commands == self._measured or graph.count_publishers(self._node, self._commands) <= 1
+        )
         return True
 
     def age(self, stamp: float | None, now: float, since_1970: float) -> float:

@@ -23,6 +23,7 @@ from ik_node.cli.arguments import PlainParser, add_goal, unit_direction
 from ik_node.console import run, say, without_ros
 from ik_node.errors import OTHER_USER, InputError
 from ik_node.ros.conversions import array_point, matrix_pose, report_values, stamp_text
+from ik_node.ros.graph import graph
 from ik_node.ros.interfaces import subscribe
 from ik_node.ros.neighbours import LATE, PERIOD, Neighbours
 from ik_node.ros.programs.spinning import Spinner
@@ -144,9 +145,8 @@ class Goto:
             self._latest = max(self._latest, yaml_number(stamp) or 0.0)
 
     def _reporters(self) -> set[tuple[int, ...]]:
-        """Return the ids of the publishers of reports. A killed one is listed until its lease ends."""
-        found = self._node.get_publishers_info_by_topic(self._hearing.topic_name)
-        return {tuple(one.endpoint_gid) for one in found}
+        """Return the ids of the publishers of reports."""
+        return graph.publisher_ids(self._node, self._hearing.topic_name)
 
     def _parameters(self, *names: str) -> list[list[float]]:
         request = GetParameters.Request(names=[self._of_tool + name for name in names])

@@ -19,6 +19,7 @@ from std_srvs.srv import Trigger
 
 from ik_node.errors import InputError
 from ik_node.ros.conversions import matrix_pose, measured_values, report_values, stamp_text
+from ik_node.ros.graph import graph
 from ik_node.ros.interfaces import subscribe
 from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.programs.node_settings import NodeSettings
@@ -236,8 +237,5 @@ class Player:
             self.joints |= measured_values(message)
 
     def _found(self) -> set[tuple[int, ...]]:
-        """Return the ids of the publishers of reports. A killed one is listed until its lease ends."""
-        found = []
-        if self._hearing:
-            found = self._node.get_publishers_info_by_topic(self._hearing[0].topic_name)
-        return {tuple(one.endpoint_gid) for one in found}
+        """Return the ids of the publishers of reports."""
+        return graph.publisher_ids(self._node, self._hearing[0].topic_name) if self._hearing else set()

@@ -2,19 +2,24 @@
 """ik_servos: joint_commands in, servos on a bus, joint_states out. It solves nothing: of a description it
 takes limits and weights.
 
-The thread of the arm publishes what it measures; callbacks leave commands and requests for it. What takes
-time is awaited, so that neither a lowering nor servos that do not answer keep a hold waiting.
+The thread of the arm steps it and publishes what it measures; callbacks leave commands and requests for it.
+What takes time is awaited, so that neither a lowering nor servos that do not answer keep a hold waiting.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from builtin_interfaces.msg import Time as Stamp
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.clock import Clock
+from rclpy.clock_type import ClockType
+from rclpy.node import Node
 from rclpy.task import Future as Awaited
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
@@ -22,13 +27,13 @@ from std_srvs.srv import SetBool, Trigger
 
 from ik_node.errors import IkError, InputError, join_names, quoted
 from ik_node.ros.compat import MessageInfo
-from ik_node.ros.conversions import NS_PER_S, values_by_name
+from ik_node.ros.conversions import NS_PER_S, age_of, values_by_name
+from ik_node.ros.graph import graph
 from ik_node.ros.neighbours import SERVOS, Neighbours
 from ik_node.ros.remarks import Remarks
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.servos.calibrating import Calibrating, read_pose
 from ik_node.ros.servos.diagnostics import NOT_MEASURED, Diagnostics
-from ik_node.ros.servos.incoming import IncomingCommands
 from ik_node.ros.servos.interfaces import (
     CLEAR,
     DIAGNOSTICS,
@@ -50,8 +55,66 @@ from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.ports import EMULATED, EmulatedArm, opener
 from ik_node.steady import steady
 
-AT_ONCE = 4  # requests that are awaited
 FINDING = 'other drivers of the same joints are looked for: try again in a second'
+MOST_LOST = 1000  # messages in a row of one publisher
+OTHER_CLOCK = 5.0  # [s]: an age beyond that is more likely a clock that is wrong
+AFTER = 2.0  # [s] since the commands of another publisher, within which two publishers send
+
+
+class IncomingCommands:
+    """Checks the commands of one topic; of one thread.
+
+    A stamp of zero means now, so the time at which the middleware sent a message counts too. rclpy does not
+    tell who sent a message. Each publisher numbers its messages, so the commands of two are told apart by
+    numbers that do not continue.
+    """
+
+    def __init__(self, node: Node, topic: str, timeout: float) -> None:
+        """timeout: how old a command may be [s]."""
+        self._node, self._topic, self._timeout = node, node.resolve_topic_name(topic), timeout
+        self._system = Clock(clock_type=ClockType.SYSTEM_TIME)
+        self._number = -1  # of the last message
+        # When the last one was taken, and when one was contested (steady).
+        self._taken = self._contested = -math.inf
+
+    @property
+    def contested(self) -> bool:
+        """Whether two publishers send."""
+        return steady() < self._contested + AFTER
+
+    def check(self, stamp: Stamp, info: MessageInfo) -> None:
+        """Raise InputError unless a command with a stamp may be carried out."""
+        self._check_age(age_of(stamp, self._node.get_clock().now().nanoseconds), 'its stamp')
+        if sent := info.get('source_timestamp') or 0:
+            self._check_age(
+                (self._system.now().nanoseconds - sent) / NS_PER_S, 'the time at which it was sent'
+            )
+        self._check_sender(info.get('publication_sequence_number'), steady())
+
+    def _check_age(self, age: float, by: str) -> None:
+        if abs(age) <= self._timeout:
+            return
+        where = f'{age:.2f} s old' if age > 0.0 else f'{-age:.2f} s in the future'
+        clocks = ''
+        if age < 0.0 or age > OTHER_CLOCK:
+            clocks = (
+                '; if it was sent just now, the clocks of the two computers differ by that: synchronise them '
+                '(timedatectl shows whether they are), and set use_sim_time alike in all nodes'
+            )
+        raise InputError(f'by {by} it is {where}, but command_timeout allows {self._timeout:g} s{clocks}')
+
+    def _check_sender(self, number: int | None, now: float) -> None:
+        broken = number is None or not self._number < number <= self._number + MOST_LOST
+        recently = number is None or now < max(self._taken, self._contested) + AFTER
+        if (
+            broken and recently and graph.count_publishers(self._node, self._topic) > 1
+        ):  # it is no restarted publisher
+            self._contested = now
+        self._number = self._number if number is None else number
+        if self.contested:
+            names = ' and '.join(graph.publishing_nodes(self._node, self._topic))
+            raise InputError(f'{names} publish {self._topic}: the arm holds until only one of them does')
+        self._taken = now
 
 
 class ServosNode(ClosableNode):
@@ -74,7 +137,7 @@ class ServosNode(ClosableNode):
         self._wanted = settings.torque_at_start
         self._barred = FINDING  # why this driver must not be in charge of the arm, '' if it is
         self._attempt: Future[None] | None = None  # to switch the torque on
-        self._beside = ThreadPoolExecutor(AT_ONCE, 'requests')
+        self._files = ThreadPoolExecutor(1, 'files')
         self._urgent = SideNode(self, 'hold')  # what holds the arm waits behind no message
         beside = ReentrantCallbackGroup()  # while one waits, the others are called
         self._done = self._urgent.node.create_guard_condition(lambda: None, beside)  # wakes the executor
@@ -109,12 +172,19 @@ class ServosNode(ClosableNode):
         ):
             service.provide(self, serve, group=beside, by=self._urgent.node)
         self.create_timer(1.0, self._diagnose)
-        self.create_timer(60.0, lambda: self._beside.submit(self._store_learned))
+        self.create_timer(60.0, lambda: self._files.submit(self._store_learned))
         on_change(
             self, lambda: self._settings, lambda new: read_pose(new.known_pose, profile.names), self._apply
         )
+
+    def start_threads(self) -> None:
+        """Start the threads; that of the arm does what step() does once."""
         self._arm.start()
         self._urgent.start()
+
+    def step(self) -> float:
+        """Command and measure the arm once; return how long the next step may wait [s]."""
+        return self._arm.step()
 
     def _mind_neighbours(self) -> None:
         for sentence in self._met.announce():
@@ -159,7 +229,7 @@ class ServosNode(ClosableNode):
         """End the thread of the arm, and the node."""
         self._arm.stop()
         self._urgent.close()
-        self._beside.shutdown(wait=False, cancel_futures=True)
+        self._files.shutdown(wait=False, cancel_futures=True)
         if self._emulated is not None:
             self._emulated.close()
         self.destroy_node()
@@ -184,52 +254,52 @@ class ServosNode(ClosableNode):
 
     async def _torque(self, request: SetBool.Request, answer: SetBool.Response) -> SetBool.Response:
         self._wanted = False
-        return await self._answered(answer, lambda: self._set_torque(request.data))
+        return await self._answered(answer, self._set_torque(request.data))
 
-    def _set_torque(self, on: bool) -> None:
+    async def _set_torque(self, on: bool) -> None:
         if on:
             self._check_alone()
-        self._arm.set_torque(on)
+        await self._awaited(self._arm.ask_torque(on))
 
     async def _hold(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
         self._wanted = False
-        self._arm.latch()  # whatever else is under way
-        return await self._answered(answer, self._arm.hold)
+        return await self._answered(answer, self._awaited(self._arm.ask_hold()))
 
     async def _clear(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
-        def clear() -> None:
-            self._check_alone()
-            self._arm.clear()
+        return await self._answered(answer, self._clear_alone())
 
-        return await self._answered(answer, clear)
+    async def _clear_alone(self) -> None:
+        self._check_alone()
+        await self._awaited(self._arm.ask_clear())
 
     async def _zero(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
-        return await self._answered(answer, self._set_zero)
+        return await self._answered(answer, self._set_zero())
 
-    def _set_zero(self) -> str:
+    async def _set_zero(self) -> str:
         arm = self._arm.snapshot
         if arm.state in WITH_GOALS or arm.powered:
             raise InputError('the zero can only be set while the torque is off')
         if not arm.ticks:
             raise InputError(arm.reason or 'no servo has answered')
-        path = self._calibrating.store_pose(arm.ticks, self._settings.known_pose)
+        pose = self._settings.known_pose
+        path = await self._awaited(self._files.submit(self._calibrating.store_pose, arm.ticks, pose))
         if arm.state is ArmState.PASSIVE:
-            self._arm.recalibrate()
+            await self._awaited(self._arm.ask_calibration())
         return f'stored in {path}'
 
-    async def _answered(self, answer: Any, act: Callable[[], str | None]) -> Any:
+    async def _answered(self, answer: Any, act: Coroutine[Any, Any, str | None]) -> Any:
         try:
-            said = await self._awaited(act)
+            said = await act
             answer.success, answer.message = True, said or self._arm.snapshot.state.value
         except IkError as error:
             answer.success, answer.message = False, str(error)
         return answer
 
-    def _awaited(self, act: Callable[[], str | None]) -> Awaited:
-        """Return what act will return, or raise, in a thread of its own."""
+    async def _awaited(self, asked: Future[Any]) -> Any:
+        """Return, or raise, what another thread will."""
         done = Awaited()
 
-        def finish(future: Future[str | None]) -> None:
+        def finish(future: Future[Any]) -> None:
             error = future.exception()
             if error is None:
                 done.set_result(future.result())
@@ -238,22 +308,25 @@ class ServosNode(ClosableNode):
             if self.context.ok():
                 self._done.trigger()
 
-        self._beside.submit(act).add_done_callback(finish)
-        return done
+        asked.add_done_callback(finish)
+        return await done
 
     def _switch_on(self) -> None:
         """Switch the torque on, as is wanted at the start; again while the bus prevents it."""
-        if not self._wanted or self._barred:
-            return
-        try:
-            self._arm.set_torque(True)
+        idle = self._attempt is None or self._attempt.done()
+        if idle and self._wanted and not self._barred and self._arm.snapshot.state is ArmState.PASSIVE:
+            self._attempt = self._arm.ask_torque(True)
+            self._attempt.add_done_callback(self._tried)
+
+    def _tried(self, attempt: Future[None]) -> None:
+        error = attempt.exception()
+        if error is None:
             self._wanted = False
-        except PlaceError as error:  # not while a hand moves it inside
+        elif isinstance(error, PlaceError):  # not while a hand moves it inside
             self._wanted = False
             self.get_logger().error(f'the torque stays off: {error}, then switch it on with ~/torque')
-        except IkError as error:
-            if self._remarks.new(sentence := f'the torque is not on yet, trying again: {error}'):
-                self.get_logger().error(sentence)
+        elif self._remarks.new(sentence := f'the torque is not on yet, trying again: {error}'):
+            self.get_logger().error(sentence)
 
     # What is measured; in the thread of the arm
 
@@ -298,9 +371,7 @@ class ServosNode(ClosableNode):
             self.get_logger().warning(f'the learned compensation of sag is not stored: {error}')
 
     def _diagnose(self) -> None:
-        idle = self._attempt is None or self._attempt.done()
-        if self._wanted and idle and self._arm.snapshot.state is ArmState.PASSIVE:
-            self._attempt = self._beside.submit(self._switch_on)
+        self._switch_on()
         doubts = self._arm.snapshot.doubts
         for name in doubts.keys() - self._doubted.keys():
             self.get_logger().warning(f'{quoted(name)}: {doubts[name]}')

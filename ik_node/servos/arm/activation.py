@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +25,7 @@ from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN
 from ik_node.servos.bus.registers import ServoModel
 from ik_node.servos.bus.transport import Transport
 from ik_node.servos.calibration.zeros import JointCalibration
+from ik_node.steady import steady
 
 OUTSIDE = 0.1  # [rad] by which a joint may be outside its limits when torque is switched on
 STILL = 6  # [ticks] that a joint at rest may move between two readings:
@@ -264,7 +264,7 @@ def _at_rest(transport: Transport, servo: ServoSurvey) -> int:
     joint, model = servo.joint, servo.model
     before = read(transport, joint, model, 'present_position')
     for _ in range(REST_TRIES):
-        time.sleep(BETWEEN)
+        steady.sleep(BETWEEN)
         now = read(transport, joint, model, 'present_position')
         if abs(now - before) <= STILL:
             return now

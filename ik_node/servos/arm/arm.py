@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, MutableMapping
 from concurrent.futures import Future
@@ -24,6 +23,7 @@ from ik_node.servos.bus.transport import PortError, Transport
 from ik_node.servos.calibration.profile import ArmProfile
 from ik_node.servos.calibration.recorded import Recorded
 from ik_node.servos.calibration.zeros import ArmCalibration
+from ik_node.steady import steady
 
 RETRY = 1.0  # [s] from one attempt to open the port, or to find the servos, to the next
 PATIENCE = 15.0  # [s] for a request
@@ -34,8 +34,8 @@ Request = Callable[[ArmCycle], None]
 class ServoArm:
     """One arm; safe to call from several threads.
 
-    Requests return when they are done, and raise ArmError with the reason if they fail. calibration: None
-    before the servos were found.
+    Requests return when they are done, and raise ArmError with the reason if they fail; ask_... return what
+    will be so. calibration: None before the servos were found.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class ServoArm:
         self._options, self._changed = options or ArmOptions(), changed
         self._commands = Commands(profile.names)
         self._requests: deque[tuple[Request, Future[None]]] = deque()
-        self._snapshot = ArmSnapshot(time.monotonic(), ArmState.CLOSED, 'not started')
-        self._ending = threading.Event()
+        self._snapshot = ArmSnapshot(steady(), ArmState.CLOSED, 'not started')
+        self._ending, self._ended = threading.Event(), False
         self._thread = threading.Thread(target=self._run, name='servos', daemon=True)
         self.calibration: ArmCalibration | None = None
         self._transport: Transport | None = None
@@ -73,22 +73,25 @@ class ServoArm:
     # Of any thread
 
     def start(self) -> None:
-        """Start the thread: it opens the port, and again whenever that is lost."""
+        """Start the thread, which does what step() does once."""
         self._thread.start()
 
     def stop(self, release: bool = False) -> None:
-        """End the thread. The arm holds its pose; release: it is lowered slowly, and without torque then.
+        """End the steps. The arm holds its pose; release: it is lowered slowly, and without torque then.
 
-        Raises ArmError, once the thread has ended, if torque is to be released and stays on somewhere.
+        Raises ArmError, once they have ended, if torque is to be released and stays on somewhere.
         """
         reason = ''
-        if release and self._thread.is_alive():
+        if release and not self._ended:
             try:
                 self.set_torque(False)
             except ArmError as error:
                 reason = str(error)
         self._ending.set()
-        self._thread.join(PATIENCE)
+        if self._thread.is_alive():
+            self._thread.join(PATIENCE)
+        else:
+            self._end()
         if reason and self._powered:
             left = [name for name in self.profile.names if name in self._powered]
             raise ArmError(f'{reason}; {join_names(left)} may still have torque: support the arm')
@@ -116,8 +119,12 @@ class ServoArm:
 
     def set_torque(self, on: bool) -> None:
         """Switch the torque on, where the arm is, or off, slowly: support the arm."""
+        _wait(self.ask_torque(on))
+
+    def ask_torque(self, on: bool) -> Future[None]:
+        """Ask for what set_torque does."""
         asked = self._commands.asked if on else self._commands.lower()
-        self._ask(lambda arm: arm.switch_on(asked) if on else arm.switch_off(self._publish, asked))
+        return self._ask(lambda arm: arm.switch_on(asked) if on else arm.switch_off(self._publish, asked))
 
     def latch(self) -> None:
         """Take no commands until clear, from the next cycle on; returns at once."""
@@ -128,60 +135,82 @@ class ServoArm:
 
         While the servos do not answer it raises ArmError, but counts all the same once they do.
         """
+        _wait(self.ask_hold())
+
+    def ask_hold(self) -> Future[None]:
+        """Ask for what hold does."""
         self._commands.latch()
-        try:
-            self._ask(ArmCycle.hold)
-        except ArmError as error:
-            if not self._commands.latched or self._snapshot.state is ArmState.PASSIVE:
-                raise
-            raise ArmError(f'{error}; commands are rejected until clear') from None
+        held: Future[None] = Future()
+        held.set_running_or_notify_cancel()
+
+        def finish(asked: Future[None]) -> None:
+            error = asked.exception()
+            if error is None:
+                held.set_result(None)
+            elif not self._commands.latched or self._snapshot.state is ArmState.PASSIVE:
+                held.set_exception(error)
+            else:
+                held.set_exception(ArmError(f'{error}; commands are rejected until clear'))
+
+        self._ask(ArmCycle.hold).add_done_callback(finish)
+        return held
 
     def clear(self) -> None:
         """End a hold or a fault. A servo that protects itself is without torque for some milliseconds."""
+        _wait(self.ask_clear())
+
+    def ask_clear(self) -> Future[None]:
+        """Ask for what clear does."""
         asked = self._commands.asked  # later wishes count, even if the request has to wait
-        self._ask(lambda arm: arm.clear(asked))
+        return self._ask(lambda arm: arm.clear(asked))
 
-    def recalibrate(self) -> None:
-        """Calibrate anew, because zeros have changed; only without torque, since positions jump."""
-        self._ask(self._recalibrate)
+    def ask_calibration(self) -> Future[None]:
+        """Ask for a new one, because zeros have changed; only without torque, since positions jump."""
+        return self._ask(self._recalibrate)
 
-    def _ask(self, request: Request) -> None:
+    def _ask(self, request: Request) -> Future[None]:
         future: Future[None] = Future()
         self._requests.append((request, future))
-        if not self._thread.is_alive():
+        if self._ended:
             self._reject('the driver of the servos has ended')
-        try:
-            future.result(PATIENCE)
-        except NoAnswer:
-            future.cancel()
-            raise ArmError(f'the servos did not complete that within {PATIENCE:.0f} s') from None
+        return future
 
     # Of the thread
 
     def _run(self) -> None:
-        due = time.monotonic()
+        due = steady()
         try:
             while not self._ending.is_set():
-                due = max(due + self._turn(), time.monotonic())
-                self._ending.wait(due - time.monotonic())
+                due = max(due + self.step(), steady())
+                self._ending.wait(due - steady())
         except BaseException as error:
+            self._ended = True
             self._lose(f'unexpected error, please report it: {error!r}')
             raise
         else:
-            with contextlib.suppress(PortError):
-                if self._cycle is not None:
-                    self._cycle.come_to_rest()
-            self._lose('the driver has ended')
+            self._end()
 
-    def _turn(self) -> float:
-        """Do one cycle, or one step towards the first one; return until when the next may wait [s]."""
+    def _end(self) -> None:
+        if self._ended:
+            return
+        self._ended = True  # before what waits is rejected
+        with contextlib.suppress(PortError):
+            if self._cycle is not None:
+                self._cycle.come_to_rest()
+        self._lose('the driver has ended')
+
+    def step(self) -> float:
+        """Do one cycle, or one step towards the first one: open the port, which may have been lost.
+
+        Return how long the next may wait [s].
+        """
         try:
             if self._transport is None:
                 self._transport = self._open()
             if self._cycle is None and not self._found(self._transport):
                 return RETRY
             assert self._cycle is not None
-            self._times.append(time.monotonic())
+            self._times.append(steady())
             self._cycle.step()
             self._publish()
             self._serve(self._cycle)
@@ -282,7 +311,7 @@ class ServoArm:
             self._powered = frozenset(cycle.torque.on)
         span = self._times[-1] - self._times[0] if len(self._times) > 1 else 0.0
         self._snapshot = ArmSnapshot(
-            time.monotonic() if cycle is None else cycle.time,
+            steady() if cycle is None else cycle.time,
             self._state if cycle is None else cycle.state,
             self._reason if cycle is None else cycle.reason,
             {} if cycle is None else dict(cycle.measured),
@@ -298,3 +327,12 @@ class ServoArm:
             {} if cycle is None else cycle.goals.sag.doubts,
         )
         self._changed(self._snapshot)
+
+
+def _wait(asked: Future[None]) -> None:
+    """Wait until what was asked is done. Raises ArmError."""
+    try:
+        asked.result(PATIENCE)
+    except NoAnswer:
+        asked.cancel()
+        raise ArmError(f'the servos did not complete that within {PATIENCE:.0f} s') from None

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Mapping
 
 from ik_node.errors import InputError, join_names
+from ik_node.steady import steady
 
 DRAIN = 0.1  # [s] after a pause in which commands that waited meanwhile are received
 
@@ -23,7 +23,7 @@ class Commands:
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names, self._lock = names, threading.Lock()
         self._positions: dict[str, float] = {}
-        self._given = self._taken_from = -math.inf  # [s] of time.monotonic
+        self._given = self._taken_from = -math.inf  # [s] of steady
         self._latched = False
         self._asked = self._held = self._off = 0  # number of the newest wish, and of those; 0: none
 
@@ -98,23 +98,23 @@ class Commands:
         Raises InputError just after the program has stood still.
         """
         with self._lock:
-            if time.monotonic() < self._taken_from:
+            if steady() < self._taken_from:
                 raise InputError('the driver stood still until just now, so the command may be out of date')
             if not self._latched:
                 self._positions.update(positions)
-                self._given = time.monotonic()
+                self._given = steady()
 
     def fresh(self, timeout: float) -> dict[str, float]:
         """Return the positions if the newest ones are not older than timeout [s]; else forget them."""
         with self._lock:
-            if time.monotonic() - self._given > timeout:
+            if steady() - self._given > timeout:
                 self._positions.clear()
             return dict(self._positions)
 
     def paused(self) -> None:
         """Note that the program has stood still: what it finds waiting after that is of unknown age."""
         with self._lock:
-            self._taken_from = time.monotonic() + DRAIN
+            self._taken_from = steady() + DRAIN
         self.clear()
 
     def clear(self) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 
@@ -37,6 +36,7 @@ from ik_node.servos.arm.survey import ArmError, ServoSurvey, wrong_supply
 from ik_node.servos.arm.torque import Torque
 from ik_node.servos.bus.transport import Transport
 from ik_node.servos.calibration.zeros import ArmCalibration
+from ik_node.steady import steady
 
 SILENCE = 0.3  # [s] without an answer of a servo after which no command is followed
 MOST_PERIODS = 5.0  # of motion in one cycle, after one that was late
@@ -89,7 +89,7 @@ class ArmCycle:
         self._cycles = 0
         self._missing = False  # a servo does not answer, and that is the fault
         self._soft_start = SoftStart()
-        self.time = self._moved = time.monotonic()  # of the measurement; when goals were sent
+        self.time = self._moved = steady()  # of the measurement; when goals were sent
 
     @property
     def reason(self) -> str:
@@ -135,12 +135,12 @@ class ArmCycle:
         self._watch(self.time)
         self._watch_others()
         if self.state in WITH_GOALS:
-            now = time.monotonic()
+            now = steady()
             self._move(now, min(now - self._moved, MOST_PERIODS / self._options.rate))
-        self._moved = time.monotonic()  # what is sent late must not make the next step longer
+        self._moved = steady()  # what is sent late must not make the next step longer
 
     def _measure(self) -> None:
-        self.time = time.monotonic()
+        self.time = steady()
         self.measured = self._measuring.read(self._transport, self.time)
 
     def _watch(self, now: float) -> None:

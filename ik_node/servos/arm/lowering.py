@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from ik_node.servos.arm.activation import Shares, limit_torque, torque_share
 from ik_node.servos.arm.survey import ArmError, ServoSurvey, write
 from ik_node.servos.bus.transport import Transport
+from ik_node.steady import steady
 
 LOWERING = 3.0  # [s] in which the torque vanishes
 PERIOD = 0.01  # [s] from one step to the next
@@ -26,7 +26,7 @@ class Lowering:
         self, transport: Transport, servos: Sequence[ServoSurvey], known: Mapping[int, float]
     ) -> None:
         """known: the shares that servos have, by id, as far as they are known."""
-        self._transport, self._known, self._begun = transport, known, time.monotonic()
+        self._transport, self._known, self._begun = transport, known, steady()
         self._unread = deque(servos)
         self._first: dict[int, tuple[ServoSurvey, float, float]] = {}  # share, and when read [s], by id
 
@@ -51,7 +51,7 @@ class Lowering:
 
     @property
     def _passed(self) -> float:
-        return time.monotonic() - self._begun
+        return steady() - self._begun
 
     def _look(self) -> None:
         """Prepare servos, and read what they have, until one does not answer."""
@@ -86,5 +86,5 @@ def lower(
         measure()
         if is_held():
             return lowering.shares
-        time.sleep(PERIOD)
+        steady.sleep(PERIOD)
     return None

@@ -63,7 +63,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class ArmSnapshot:
-    """The arm at time [s] of time.monotonic, when the cycle began to measure.
+    """The arm at time [s] of steady(), when the cycle began to measure.
 
     reason: why it is in its state, empty if nothing is wrong. joints: by name, those that were measured in
     this cycle. ticks: of them, and of all joints while a zero is not known. limited: limit and command

@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Iterable
 
 from ik_node.servos.arm.activation import limit_torque
 from ik_node.servos.arm.survey import ServoSurvey, try_read
 from ik_node.servos.bus.transport import Transport
+from ik_node.steady import steady
 
 SOFT_START = 1.0  # [s] in which the torque grows from nothing to all
 CHECKED = 0.1  # [s] from one look to the next whether the servos have their limits: none acknowledges them
 
 
 class SoftStart:
-    """since: when it began (time.monotonic)."""
+    """since: when it began (steady)."""
 
     def __init__(self) -> None:
         self._growing: deque[tuple[ServoSurvey, float]] = deque()  # until its limit was read back
@@ -24,7 +24,7 @@ class SoftStart:
 
     def begin(self, servos: Iterable[tuple[ServoSurvey, float]]) -> None:
         """Let the torque of servos grow from their shares on."""
-        self._growing, self.since = deque(servos), time.monotonic()
+        self._growing, self.since = deque(servos), steady()
 
     @property
     def ended(self) -> bool:
@@ -41,7 +41,7 @@ class SoftStart:
         self._growing.clear()
 
     def grow(self, transport: Transport, limit: float, now: float) -> float:
-        """Write the torque limits at a time (time.monotonic); return the share that all servos may use.
+        """Write the torque limits at a time (steady); return the share that all servos may use.
 
         limit: that share in the end.
         """

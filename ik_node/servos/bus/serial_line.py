@@ -8,12 +8,12 @@ import fcntl
 import os
 import select
 import termios
-import time
 
 from ik_node.errors import InputError
 from ik_node.extras import load
 from ik_node.servos.bus.port_errors import check_alone, explain, gone
 from ik_node.servos.bus.transport import PortError
+from ik_node.steady import steady
 
 _MOST = 4096  # [bytes] read at once
 _FLOOD = 0.1  # [s] after which bytes that never end are left alone
@@ -48,13 +48,13 @@ class SerialLine:
 
     def send(self, data: bytes) -> None:
         """Send data."""
-        end = time.monotonic() + _SEND_TIME
+        end = steady() + _SEND_TIME
         while data:
             try:
                 self._check()
                 data = data[os.write(self._handle, data) :]
             except BlockingIOError:
-                if time.monotonic() > end:
+                if steady() > end:
                     raise gone(self._port) from None
                 self._output.poll(10)
             except OSError as error:
@@ -64,7 +64,7 @@ class SerialLine:
         """Return what comes next, b'' if nothing came until the deadline (monotonic)."""
         while True:
             # What came in time counts, even if this thread slept longer.
-            rest = max(0.0, deadline - time.monotonic())
+            rest = max(0.0, deadline - steady())
             self._check()
             if self._input.poll(rest * 1000):
                 try:
@@ -81,9 +81,9 @@ class SerialLine:
 
     def rest(self, until: float = 0.0) -> bytes:
         """Return what has come and what comes until a time (monotonic)."""
-        end = max(until, time.monotonic() + _FLOOD)
+        end = max(until, steady() + _FLOOD)
         found = b''
-        while (data := self.receive(until)) and time.monotonic() < end:
+        while (data := self.receive(until)) and steady() < end:
             found += data
         return found
 

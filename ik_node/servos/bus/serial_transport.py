@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping, Sequence
 
 from ik_node.servos.bus.outstanding import LATEST, Outstanding
@@ -11,6 +10,7 @@ from ik_node.servos.bus.packets import BROADCAST, Instruction, Status, check
 from ik_node.servos.bus.protocol import Codec
 from ik_node.servos.bus.serial_line import SerialLine
 from ik_node.servos.bus.transport import Answer, Fault, Reply
+from ik_node.steady import steady
 
 _SIZES = 4  # that a read may ask for: so many answers of a servo can be outstanding
 _APART = 2  # [bytes]: a late answer that lacks a byte has no other size of that read
@@ -49,8 +49,8 @@ class SerialTransport:
         """Read size bytes from an address on."""
         check('the id of a servo', id, self._codec.LARGEST_ID)
         self._settle()
-        asked = self._outstanding.best([id], _sizes(size), time.monotonic())
-        if self._outstanding.has(id, asked, time.monotonic()):
+        asked = self._outstanding.best([id], _sizes(size), steady())
+        if self._outstanding.has(id, asked, steady()):
             return Fault.SILENT
         instruction = self._codec.read(id, address, asked)
         return _cut(self._ask(instruction, [id], asked, self._timeout), size)[id]
@@ -59,7 +59,7 @@ class SerialTransport:
         """Write data to an address, and wait for the acknowledgement."""
         check('the id of a servo', id, self._codec.LARGEST_ID)
         self._settle()
-        if self._outstanding.has(id, 0, time.monotonic()):
+        if self._outstanding.has(id, 0, steady()):
             self.drain()
         instruction = self._codec.write(id, address, data)
         return self._ask(instruction, [id], 0, max(self._timeout, _WRITE_TIME))[id]
@@ -67,7 +67,7 @@ class SerialTransport:
     def sync_read(self, ids: Sequence[int], address: int, size: int) -> dict[int, Reply]:
         """Read size bytes from an address of each servo; a reply per id, in this order."""
         self._settle()
-        now = time.monotonic()
+        now = steady()
         ids = list(dict.fromkeys(ids))
         asked = self._outstanding.best(ids, _sizes(size), now)
         free = [id for id in ids if not self._outstanding.has(id, asked, now)]
@@ -88,7 +88,7 @@ class SerialTransport:
 
     def drain(self) -> None:
         """Wait out and discard what may still come."""
-        self._line.rest(max(self._outstanding.last(), time.monotonic() + self._timeout))
+        self._line.rest(max(self._outstanding.last(), steady() + self._timeout))
         self._outstanding.clear()
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class SerialTransport:
     def _settle(self, until: float = 0.0) -> None:
         """Take note of what has come unasked, or too late."""
         for status in self._codec.Parser(Status).feed(self._line.rest(until)):
-            self._outstanding.came_late(status.id, len(status.data), time.monotonic())
+            self._outstanding.came_late(status.id, len(status.data), steady())
 
     def _ask(
         self, instruction: Instruction, ids: Collection[int], size: int, timeout: float
@@ -106,22 +106,22 @@ class SerialTransport:
         """Send an instruction; return the replies of servos that are asked for size bytes."""
         request = self._codec.encode(instruction)
         if any(self._outstanding.was_latest(id, size) for id in ids):
-            self._settle(time.monotonic() + _SECOND_TIME)
+            self._settle(steady() + _SECOND_TIME)
         # In Feetech's protocol an echo looks like an answer. One that looks like it is SILENT.
         echo = next(iter(self._codec.Parser(Status).feed(request)), None)
         awaited = _Awaited(ids, size, echo, self._outstanding)
         try:
             self._line.send(request)
         finally:  # Ctrl-C may come after it was sent
-            until = time.monotonic() + timeout + LATEST
+            until = steady() + timeout + LATEST
             for id in ids:
                 self._outstanding.add(id, size, until)
         on_the_wire = _BITS * (len(request) + len(ids) * (size + _OVERHEAD)) / self._baud
-        deadline = time.monotonic() + timeout + on_the_wire
+        deadline = steady() + timeout + on_the_wire
         parser = self._codec.Parser(Status)
         over = False
         while awaited.missing - parser.suspects and not over:
-            over = time.monotonic() > deadline  # then once more: what came in time counts
+            over = steady() > deadline  # then once more: what came in time counts
             for status in parser.feed(self._line.receive(deadline)):
                 awaited.take(status)
         for status in parser.finish() if over else ():
@@ -155,7 +155,7 @@ class _Awaited:
             self._replies[status.id] = Answer(status.data, status.error)
             self._arrived.append(status.id)
             self.missing.remove(status.id)
-        elif status.id == BROADCAST or self._outstanding.came_late(status.id, size, time.monotonic()):
+        elif status.id == BROADCAST or self._outstanding.came_late(status.id, size, steady()):
             return
         elif status.id in self.missing:
             self._replies[status.id] = Fault.SHORT

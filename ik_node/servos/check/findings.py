@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from ik_node.servos.bus.transport import Answer, Fault, Transport
 from ik_node.servos.calibration.profile import ArmProfile, JointProfile
 from ik_node.servos.calibration.recorded import Recorded, recorded_in, registers_of
 from ik_node.servos.calibration.zeros import JointCalibration, calibrate
+from ik_node.steady import steady
 
 STORED = (
     *('firmware', 'firmware_major', 'firmware_minor', 'operating_mode', 'torque_enable', 'torque_limit'),
@@ -140,10 +140,10 @@ def measure(transport: Transport, findings: Sequence[ServoFinding]) -> dict[str,
 def test_bus(transport: Transport, findings: Sequence[ServoFinding]) -> BusTest:
     """Read all servos READS times. Raises PortError."""
     faults: Counter[str] = Counter()
-    begin = time.monotonic()
+    begin = steady()
     for _ in range(READS):
         faults.update(one.value for one in measure(transport, findings).values() if isinstance(one, Fault))
-    return BusTest(READS, time.monotonic() - begin, faults)
+    return BusTest(READS, steady() - begin, faults)
 
 
 def _found(transport: Transport, joint: JointProfile) -> ServoFinding:

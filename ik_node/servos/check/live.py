@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 
 from ik_node.console import say
 from ik_node.servos.bus.transport import Fault, Transport
 from ik_node.servos.check.findings import Reading, ServoFinding, measure
 from ik_node.servos.check.page import reading_table
+from ik_node.steady import steady
 
 PERIOD = 0.1  # [s] from one table to the next in a terminal
 PERIOD_OF_LOG = 1.0  # [s] elsewhere
@@ -23,13 +23,13 @@ class Screen:
 
     def __init__(self) -> None:
         self._terminal = sys.stdout.isatty()
-        self._due, self._count = time.monotonic(), 0
+        self._due, self._count = steady(), 0
 
     def show(self, lines: Sequence[str]) -> None:
         """Show lines, unless others were shown just before."""
-        if time.monotonic() < self._due:
+        if steady() < self._due:
             return
-        self._due = time.monotonic() + (PERIOD if self._terminal else PERIOD_OF_LOG)
+        self._due = steady() + (PERIOD if self._terminal else PERIOD_OF_LOG)
         back = UP.format(self._count) + CLEAR if self._terminal and self._count else ''
         self._count = len(lines)
         say(back + '\n'.join(lines))
@@ -45,7 +45,7 @@ def live(transport: Transport, findings: Sequence[ServoFinding]) -> int:
             readings = measure(transport, findings)
             _note(seen, readings)
             screen.show(reading_table(findings, readings, seen))
-            time.sleep(PAUSE)
+            steady.sleep(PAUSE)
     except KeyboardInterrupt:
         return 0
 

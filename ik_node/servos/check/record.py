@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import select
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from ik_node.servos.check.live import Screen
 from ik_node.servos.check.memory import agreed, line, store
 from ik_node.servos.check.page import amount, reading_table
 from ik_node.servos.check.ranges import Travel, recorded_from
+from ik_node.steady import steady
 
 PAUSE = 0.02  # [s] from one reading to the next
 BLIND = 0.4  # [s] without a reading after which a joint may have turned anywhere
@@ -67,10 +67,10 @@ def record(transport: Transport, findings: Sequence[ServoFinding], path: Path) -
 def _follow(transport: Transport, findings: Sequence[ServoFinding], travels: Mapping[str, Travel]) -> bool:
     """Follow the joints until Enter; False if the input ends. Raises ArmError if one was lost of sight."""
     say('Move every joint through its whole range, to both stops. Then press Enter.\n')
-    seen = dict.fromkeys(travels, time.monotonic())
+    seen = dict.fromkeys(travels, steady())
     screen = Screen()
     while not select.select([sys.stdin.fileno()], [], [], PAUSE)[0]:
-        readings, now = measure(transport, findings), time.monotonic()
+        readings, now = measure(transport, findings), steady()
         for servo in findings:
             name, reading = servo.joint.name, readings[servo.joint.name]
             if isinstance(reading, Reading):

@@ -7,7 +7,6 @@ import math
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
@@ -18,6 +17,7 @@ from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN
 from ik_node.servos.bus.transport import PortError, Transport
 from ik_node.servos.calibration.zeros import MARGIN, STEP_MARGIN
 from ik_node.servos.check.findings import ServoFinding
+from ik_node.steady import steady
 
 SWING = round(math.radians(3.0) / RADIANS_PER_TICK)  # [ticks] to each side
 SPEED = 170.0  # [ticks/s]: 15 degrees/s
@@ -113,7 +113,7 @@ def _swing(
             raise KeyboardInterrupt
         register = servo.model['goal_position']
         transport.sync_write(register.address, {servo.joint.id: register.encode(place + way)})
-        time.sleep(PERIOD)
+        steady.sleep(PERIOD)
         tick = read(transport, servo.joint, servo.model, 'present_position')
         if abs(tick - place - way) > LOST:
             raise ArmError(f'{named(servo.joint)} is at tick {tick} instead of {place + way}: stopped')

@@ -18,7 +18,6 @@ import select
 import struct
 import sys
 import termios
-import time
 import tty
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from typing import Any
 from ik_node.sim.bus.bus import Bus
 from ik_node.sim.bus.faults import Fault, Kind
 from ik_node.sim.bus.servo import Servo
+from ik_node.steady import steady
 
 MOST = 4096  # [bytes] read at once
 IDLE = 0.05  # [s] between two looks at the motors while nothing is asked
@@ -51,7 +51,7 @@ class Server:
         """Serve until stdin or the parent ends."""
         pending = b''
         while os.getppid() == self._parent:
-            now = time.monotonic()
+            now = steady()
             wait = min(max(self._due[0][0] - now, 0.0), IDLE) if self._due else IDLE
             watched = [*self._calls, *([] if self._terminal is None else [self._terminal])]
             ready, _, _ = select.select(watched, [], [], wait)
@@ -66,13 +66,13 @@ class Server:
                 with contextlib.suppress(OSError):
                     data = os.read(self._terminal, MOST)
                     self._bus.baud = self._baud()
-                    now = time.monotonic()  # after all that has been read was sent
+                    now = steady()  # after all that has been read was sent
                     for when, piece in self._bus.feed(data, now):
                         heapq.heappush(self._due, (when, next(self._order), piece))
             elif not ready:
-                self._bus.advance(time.monotonic())
+                self._bus.advance(steady())
                 self._share()
-            self._send(time.monotonic())
+            self._send(steady())
 
     def _share(self) -> None:
         """Let others open the line: it is open here too, so a driver that was killed leaves it locked."""
@@ -127,7 +127,7 @@ class Server:
 
     def do_power(self, on: bool, id: int | None = None) -> None:
         """Switch the power of a servo, None: of all."""
-        now = time.monotonic()
+        now = steady()
         self._bus.advance(now)
         for servo in self._servos(id):
             with self._bus.noting_torque(servo, now):
@@ -135,7 +135,7 @@ class Server:
 
     def do_volts(self, volts: float, id: int | None = None) -> None:
         """Set the supply of a servo, None: of all."""
-        self._bus.advance(time.monotonic())
+        self._bus.advance(steady())
         for servo in self._servos(id):
             servo.volts = volts
 
@@ -146,7 +146,7 @@ class Server:
 
     def do_watch(self) -> None:
         """Count the lowest and highest actual positions from now on."""
-        self._bus.advance(time.monotonic())
+        self._bus.advance(steady())
         for servo in self._bus.servos:
             servo.motor.watch()
 
@@ -156,7 +156,7 @@ class Server:
 
     def do_motor(self, id: int, **values: Any) -> None:
         """Set attributes of the motor of a servo, such as actual, weight or blocked."""
-        self._bus.advance(time.monotonic())
+        self._bus.advance(steady())
         motor = self._servo(id).motor
         for name, value in values.items():
             if not hasattr(motor, name):
@@ -168,7 +168,7 @@ class Server:
 
     def do_put(self, id: int, address: int, size: int, value: int, keep: bool = False) -> None:
         """Write to registers whatever the servo thinks of it; keep: it survives the power."""
-        now = time.monotonic()
+        now = steady()
         self._bus.advance(now)
         servo = self._servo(id)
         with self._bus.noting_torque(servo, now):
@@ -178,14 +178,14 @@ class Server:
 
     def do_get(self, id: int, address: int, size: int) -> int:
         """Read registers."""
-        self._bus.advance(time.monotonic())
+        self._bus.advance(steady())
         servo = self._servo(id)
         servo.measure()
         return servo.get(address, size)
 
     def do_state(self) -> dict[int, dict[str, Any]]:
         """Return what is true now of every servo, by id."""
-        self._bus.advance(time.monotonic())
+        self._bus.advance(steady())
         found = {}
         for servo in self._bus.servos:
             servo.measure()

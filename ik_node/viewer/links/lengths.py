@@ -8,6 +8,7 @@ from rclpy.node import Node
 
 from ik_node.errors import IkError
 from ik_node.model.urdf.link_lengths import LinkLengths
+from ik_node.ros.graph import graph
 from ik_node.ros.remote_parameters import RemoteParameters
 from ik_node.steady import steady
 from ik_node.viewer.links.lengths_panel import LengthsPanel
@@ -91,8 +92,7 @@ class VariableLinks:
         return self._remote
 
     def _publishers(self, topic: str) -> list[str]:
-        infos = self._node.get_publishers_info_by_topic(self._node.resolve_topic_name(topic))
-        return [f'{info.node_namespace.rstrip("/")}/{info.node_name}' for info in infos]
+        return graph.publishing_nodes(self._node, self._node.resolve_topic_name(topic))
 
     def _rejection(self) -> str:
         """Return why link lengths cannot change now."""

@@ -7,10 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 from builtin_interfaces.msg import Time
+from rclpy.clock import Clock
 
 from ik_node.errors import InputError
-from ik_node.ros.servos import incoming
-from ik_node.ros.servos.incoming import AFTER, IncomingCommands
+from ik_node.ros.graph import graph
+from ik_node.ros.servos.node import AFTER, IncomingCommands
 from ik_node.steady import steady
 
 NOW = 1_700_000_000.0  # [s]
@@ -22,15 +23,13 @@ class Rig:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.publishers = 0.0, ['/ik_node']
-        ros_time = SimpleNamespace(now=lambda: SimpleNamespace(nanoseconds=self.ns(0.0)))
-        infos = lambda _: [SimpleNamespace(node_namespace='/', node_name=one[1:]) for one in self.publishers]  # noqa: E731
-        node = SimpleNamespace(
-            get_clock=lambda: ros_time,
-            resolve_topic_name=lambda name: f'/{name}',
-            get_publishers_info_by_topic=infos,
-        )
+        now = lambda *_: SimpleNamespace(nanoseconds=self.ns(0.0))  # noqa: E731
+        infos = lambda *_: [SimpleNamespace(node_namespace='/', node_name=one[1:]) for one in self.publishers]  # noqa: E731
+        node = SimpleNamespace(get_clock=lambda: SimpleNamespace(now=now), resolve_topic_name='/{}'.format)
         monkeypatch.setattr(steady, 'read', lambda: self.now)
-        monkeypatch.setattr(incoming.time, 'time_ns', lambda: self.ns(0.0))
+        monkeypatch.setattr(Clock, 'now', now)
+        monkeypatch.setattr(graph, 'count_publishers', lambda *_: len(self.publishers))
+        monkeypatch.setattr(graph, 'publishers', infos)
         self.commands = IncomingCommands(node, 'joint_commands', TIMEOUT)
 
     def ns(self, age: float) -> int:
