@@ -138,7 +138,7 @@ def interrupted(workers: int) -> int:
 @pytest.mark.parametrize('workers', [1, 4])
 def test_after_ctrl_c_the_threads_solve_no_more_goals(workers):
     """Each ends with the goal that it is at, not with its part of the batch."""
-    assert 20 <= interrupted(workers) < 6000  # a busy machine takes its time to interrupt
+    assert 20 <= interrupted(workers) < 3000  # four parts are 4096; a busy machine takes its time
 
 
 @pytest.mark.skipif(not hasattr(os, 'sched_setaffinity'), reason='affinity is known on Linux alone')
