@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -28,17 +27,16 @@ CHUNKS = [(f'chunk{k}', bytes([k])) for k in range(40)]
 
 @pytest.fixture
 def cluster(tmp_path):
-    with socket.socket() as free:
-        free.bind(('127.0.0.1', 0))
-        address = f'tcp://127.0.0.1:{free.getsockname()[1]}'
-    begun = []
+    """The address of a scheduler, and functions that start it and a worker."""
+    address, begun = free_address(), []
+    host, port = address.removeprefix('tcp://').split(':')
+    path = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[2])])
 
     def start(*arguments: str) -> subprocess.Popen[bytes]:
-        test = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[2])])
         begun.append(
             subprocess.Popen(
                 [sys.executable, '-m', 'distributed.cli.dask_' + arguments[0], *arguments[1:]],
-                env=os.environ | {'PYTHONPATH': test, 'DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL': '3s'},
+                env=os.environ | {'PYTHONPATH': path, 'DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL': '3s'},
                 cwd=tmp_path,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -47,20 +45,21 @@ def cluster(tmp_path):
         )
         return begun[-1]
 
-    def scheduler() -> subprocess.Popen[bytes]:
-        host, port = address.removeprefix('tcp://').split(':')
-        return start('scheduler', '--host', host, '--port', port, '--no-dashboard')
-
-    def worker() -> subprocess.Popen[bytes]:
-        return start(
-            'worker', address, '--nthreads', '1', '--no-nanny', '--no-dashboard', '--host', '127.0.0.1'
-        )
-
-    yield address, scheduler, worker
+    few = '--nthreads', '1', '--no-nanny', '--no-dashboard', '--host', host
+    yield (
+        address,
+        lambda: start('scheduler', '--host', host, '--port', port, '--no-dashboard'),
+        lambda: start('worker', address, *few),
+    )
     for process in begun:
-        os.killpg(process.pid, signal.SIGCONT) if process.poll() is None else None
         process.kill()
         process.wait()
+
+
+def free_address() -> str:
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        return f'tcp://127.0.0.1:{free.getsockname()[1]}'
 
 
 @pytest.mark.slow
@@ -129,8 +128,6 @@ def connects(address: str) -> bool:
 
 def test_without_a_scheduler_it_says_so(monkeypatch):
     monkeypatch.setattr('ik_node.batch.dask_workers.CONNECTING', 0.5)
-    with socket.socket() as free:
-        free.bind(('127.0.0.1', 0))
-        address = f'tcp://127.0.0.1:{free.getsockname()[1]}'
+    address = free_address()
     with pytest.raises(InputError, match=f'no Dask scheduler at {address}'):
         DaskWorkers(Slowly(), address)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ik_retarget: poses of a dataset become joints that lead there; everything else stays."""
+"""ik_retarget: poses of datasets and tables become joints that lead there; everything else stays."""
 
 from __future__ import annotations
 
@@ -7,18 +7,22 @@ import itertools
 import json
 import os
 import time
-from pathlib import Path
 
 import made_dataset
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from mcap.reader import make_reader
+from mcap_ros2.decoder import DecoderFactory
 from programs import Ended, Here, check_rejected, ran
 
 from ik_node import Arm, IkSolver, InputError
+from ik_node.batch.episode_table import EpisodeTable
 from ik_node.batch.episodes import solve_episode
 from ik_node.batch.goal_columns import GoalRows
+from ik_node.batch.goal_files import open_goals
 from ik_node.batch.lerobot_dataset import LerobotDataset
 from ik_node.batch.retargeting import EpisodeReport, worst_of
 from ik_node.cli import retarget
@@ -33,28 +37,34 @@ def solver() -> IkSolver:
     return IkSolver(Arm.from_file(ARM), compile='wait')
 
 
+@pytest.fixture(scope='module')
+def motions(solver):
+    """Joints of three smooth episodes, and their poses."""
+    joints = made_dataset.motions(solver.arm, LENGTHS)
+    return joints, [made_dataset.poses(solver.arm, q) for q in joints]
+
+
 def run(*arguments: object) -> Ended:
     return ran(retarget, ARM, *arguments)
 
 
+def assert_same_poses(arm, q, given) -> None:
+    np.testing.assert_allclose(made_dataset.poses(arm, q)[:, :6], given[:, :6], atol=2e-4)
+
+
 @pytest.mark.parametrize('version', ['v2.1', 'v3.0'])
-def test_joints_lead_to_the_poses_and_all_else_stays(tmp_path, solver, version):
-    arm = solver.arm
-    joints = made_dataset.motions(arm, LENGTHS)
-    given = [made_dataset.poses(arm, q) for q in joints]
+def test_joints_lead_to_the_poses_and_all_else_stays(tmp_path, solver, motions, version):
+    arm, (joints, given) = solver.arm, motions
     made_dataset.write(tmp_path / 'in', version, given)
     code, said, why = run(tmp_path / 'in', tmp_path / 'out')
     assert code == 0, why
     assert f'3 episodes, {sum(LENGTHS)} frames' in said
     found = made_dataset.read(tmp_path / 'out')
     for q, action, before in zip(joints, found, given, strict=True):
-        np.testing.assert_allclose(
-            made_dataset.poses(arm, np.radians(action[:, : arm.n]))[:, :6], before[:, :6], atol=2e-4
-        )
+        assert_same_poses(arm, np.radians(action[:, : arm.n]), before)
         np.testing.assert_array_equal(action[:, arm.n], before[:, 6])
-        assert np.abs(np.diff(action[:, : arm.n], axis=0)).max() < 1.5 * np.degrees(
-            np.abs(np.diff(q, axis=0)).max()
-        )
+        moves = (np.abs(np.diff(rows, axis=0)).max() for rows in (np.radians(action[:, : arm.n]), q))
+        assert next(moves) < 1.5 * next(moves)
     info = json.loads((tmp_path / 'out/meta/info.json').read_text())
     names = [f'{name}.pos' for name in arm.joint_names] + ['gripper.pos']
     assert info['features']['action'] == {'dtype': 'float32', 'shape': [6], 'names': names}
@@ -77,9 +87,8 @@ def test_joints_lead_to_the_poses_and_all_else_stays(tmp_path, solver, version):
     assert not (tmp_path / 'out.parts').exists()
 
 
-def test_the_parts_of_a_run_that_failed_are_used_again(tmp_path, solver, monkeypatch):
-    episodes = [made_dataset.poses(solver.arm, q) for q in made_dataset.motions(solver.arm, LENGTHS)]
-    made_dataset.write(tmp_path / 'in', 'v3.0', episodes)
+def test_the_parts_of_a_run_that_failed_are_used_again(tmp_path, motions, monkeypatch):
+    made_dataset.write(tmp_path / 'in', 'v3.0', motions[1])
     assert run(tmp_path / 'in', tmp_path / 'whole').code == 0
     begun = []
 
@@ -158,16 +167,12 @@ def test_a_jump_between_frames_out_of_reach_is_told(solver):
     assert np.flatnonzero(found.column('jump').to_numpy(zero_copy_only=False)).tolist() == [10]
 
 
-def test_an_episode_of_frames_that_hold_no_goal(solver):
-    q = made_dataset.motions(solver.arm, [3])[0]
-    found = solve_episode(solver, rows_of(solver, q, wrong=(0, 1, 2)), times(3))
+def test_frames_without_a_goal_and_times_that_do_not_increase(solver):
+    q = made_dataset.motions(solver.arm, [30])[0]
+    found = solve_episode(solver, rows_of(solver, q[:3], wrong=(0, 1, 2)), times(3))
     assert found.column('invalid').to_pylist() == [True] * 3
     assert found.column('reason_text').to_pylist() == ['wrong'] * 3
     assert not any(found.column('too_fast').to_pylist())
-
-
-def test_motion_is_too_fast_where_the_time_does_not_increase(solver):
-    q = made_dataset.motions(solver.arm, [30])[0]
     clock = times(30)
     clock[10], clock[20] = clock[9], np.nan
     found = solve_episode(solver, rows_of(solver, q), clock)
@@ -179,7 +184,6 @@ def test_wrong_arguments_for_a_dataset(tmp_path, solver):
     q = made_dataset.motions(solver.arm, [5])[0]
     made_dataset.write(tmp_path / 'in', 'v3.0', [made_dataset.poses(solver.arm, q)] * 3)
     for source, output, more, named in (
-        ('none', 'out', [], 'meta/info.json'),
         ('in', 'in', [], 'into the input'),
         ('in', 'no/out', [], 'no/out'),
         ('in', 'out', ['--feature', 'state'], "'state'"),
@@ -209,49 +213,32 @@ def test_a_busy_computer_finds_the_same_path(monkeypatch):
     assert all(expected.column('solved').to_pylist())
 
 
-def test_an_episode_that_begins_again_in_another_file_is_rejected(tmp_path, solver):
-    episodes = [made_dataset.poses(solver.arm, q) for q in made_dataset.motions(solver.arm, [5] * 3)]
-    made_dataset.write(tmp_path / 'in', 'v3.0', episodes)
-    data = tmp_path / 'in/data/chunk-000'
-    pq.write_table(pq.read_table(data / 'file-000.parquet').slice(0, 2), data / 'file-002.parquet')
-    check_rejected(run(tmp_path / 'in', tmp_path / 'out'), 'episode 0 begins again')
-    assert not (tmp_path / 'out').exists()
+def changed(data, name, values) -> None:
+    """Replace a column of a file."""
+    table = pq.read_table(data)
+    pq.write_table(table.set_column(table.schema.get_field_index(name), name, pa.array(values)), data)
 
 
-def damaged(root: Path, how: str) -> None:
-    """Damage a dataset of two files, v2.1."""
-    info, data = root / 'meta/info.json', root / 'data/chunk-000/episode_000001.parquet'
-    described, table = json.loads(info.read_text()), pq.read_table(data)
-    if how == 'absent':
-        data.unlink()
-    elif how == 'no number':
-        index = pa.array([None, *[1] * (len(table) - 1)])
-        pq.write_table(
-            table.set_column(table.schema.get_field_index('episode_index'), 'episode_index', index), data
-        )
-    elif how == 'no lists':
-        numbers = pa.array(np.zeros(len(table)))
-        pq.write_table(table.set_column(table.schema.get_field_index('action'), 'action', numbers), data)
-    else:
-        described['fps'] = 0
-    info.write_text(json.dumps(described))
+DAMAGES = {
+    'has frames of 1 episodes, and 2': lambda data, _: data.unlink(),
+    'episode_index must': lambda data, _: changed(data, 'episode_index', [None, 1, 1, 1, 1]),
+    'action must hold lists of numbers, got double': lambda data, _: changed(data, 'action', np.zeros(5)),
+    '0 frames per second': lambda _, info: info.write_text(info.read_text().replace('"fps": 30', '"fps": 0')),
+    'episode 0 begins again': lambda data, _: pq.write_table(
+        pq.read_table(data.with_name('episode_000000.parquet')).slice(0, 2), data.with_name('z.parquet')
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ('how', 'words'),
-    [
-        ('absent', 'has frames of 1 episodes, and 2 in meta/info.json'),
-        ('no number', 'episode_index must be a whole number in every frame'),
-        ('no lists', 'action must hold lists of numbers, got double'),
-        ('no rate', 'has 0 frames per second in meta/info.json'),
-    ],
-)
-def test_a_damaged_dataset_is_rejected_in_one_line(tmp_path, solver, how, words):
+@pytest.mark.parametrize('named', DAMAGES)
+def test_a_damaged_dataset_is_rejected_in_one_line(tmp_path, solver, named):
     episodes = [made_dataset.poses(solver.arm, q) for q in made_dataset.motions(solver.arm, [5, 5])]
     made_dataset.write(tmp_path / 'in', 'v2.1', episodes)
-    damaged(tmp_path / 'in', how)
-    with pytest.raises(InputError, match=words):
+    DAMAGES[named](tmp_path / 'in/data/chunk-000/episode_000001.parquet', tmp_path / 'in/meta/info.json')
+    with pytest.raises(InputError, match=named):
         list(LerobotDataset(tmp_path / 'in', 'action').episodes(['ee.x']))
+    check_rejected(run(tmp_path / 'in', tmp_path / 'out'), named)
+    assert not (tmp_path / 'out').exists()
 
 
 def test_names_with_their_places_and_files_behind_links(tmp_path, solver):
@@ -288,24 +275,95 @@ def test_links_are_not_followed_out_of_a_dataset_nor_round_in_it(tmp_path, targe
         LerobotDataset(tmp_path / 'in', 'action')
 
 
-def test_links_to_the_blobs_of_a_cache_are_read(tmp_path, solver):
+def test_links_to_the_blobs_of_a_cache_are_read_and_changes_meanwhile_are_noticed(tmp_path, solver):
     root = tmp_path / 'snapshots/1'
     made_dataset.write(root, 'v2.1', [np.zeros((5, 7), np.float32)])
     (tmp_path / 'blobs').mkdir()
     (root / 'videos/film.mp4').rename(tmp_path / 'blobs/0')
     (root / 'videos/film.mp4').symlink_to('../../../blobs/0')
     frames = pa.RecordBatch.from_pydict({name: np.zeros(5) for name in solver.arm.joint_names})
-    LerobotDataset(root, 'action').write(
-        tmp_path / 'out', solver.arm, made_dataset.NAMES[:6], lambda _: frames
-    )
+    dataset, names = LerobotDataset(root, 'action'), made_dataset.NAMES[:6]
+    dataset.write(tmp_path / 'out', solver.arm, names, lambda _: frames)
     assert not (tmp_path / 'out/videos/film.mp4').is_symlink()
     assert (tmp_path / 'out/videos/film.mp4').read_bytes() == b'film'
-
-
-def test_a_dataset_that_changes_meanwhile_is_rejected(tmp_path, solver):
-    episodes = [made_dataset.poses(solver.arm, q) for q in made_dataset.motions(solver.arm, [5])]
-    made_dataset.write(tmp_path / 'in', 'v2.1', episodes)
-    dataset = LerobotDataset(tmp_path / 'in', 'action')
-    os.utime(next((tmp_path / 'in/data').rglob('*.parquet')), ns=(1, 1))
+    dataset = LerobotDataset(root, 'action')
+    os.utime(next((root / 'data').rglob('*.parquet')), ns=(1, 1))
     with pytest.raises(InputError, match='has changed during the run'):
-        dataset.write(tmp_path / 'out', solver.arm, made_dataset.NAMES[:6], lambda _: None)
+        dataset.write(tmp_path / 'other', solver.arm, names, lambda _: frames)
+
+
+# --- tables --------------------------------------------------------------------------------------------
+
+COLUMNS = ['--episode', 'take', '--time', 'stamp']
+
+
+@pytest.mark.parametrize('suffix', ['.parquet', '.csv'])
+def test_rows_of_a_table_are_episodes_and_its_other_columns_stay(tmp_path, solver, motions, suffix):
+    given, arm = np.concatenate(motions[1]).astype(float), solver.arm
+    columns = dict(zip(made_dataset.NAMES, given.T.copy(), strict=True))
+    columns['ee.y'][[40, 50]] = np.nan
+    columns['stamp'] = np.concatenate([5.0 + np.arange(length) / 30.0 for length in LENGTHS])
+    columns['take'] = np.repeat(['pick', 'place', 'wave'], LENGTHS)
+    columns['frame'] = np.arange(len(given))  # counts frames: no frame of goals
+    table = pa.table(columns)
+    write = pq.write_table if suffix == '.parquet' else pyarrow.csv.write_csv
+    write(table, tmp_path / f'in{suffix}')
+    folder = tmp_path / 'recordings'
+    options = [*COLUMNS, '--recordings', folder, '--report', tmp_path / 'report.json']
+    code, said, why = run(tmp_path / f'in{suffix}', tmp_path / 'out.parquet', *options)
+    assert code == 0, why
+    assert f'3 episodes, {sum(LENGTHS)} frames' in said
+    assert 'episode place: 23 of 25 frames solved' in said
+    report = json.loads((tmp_path / 'report.json').read_text())
+    assert [one['episode'] for one in report['episodes']] == ['pick', 'place', 'wave']
+    assert [one['frames'] for one in report['episodes']] == LENGTHS
+    assert report['episodes'][1]['flagged']['invalid'] == 2
+    assert report['episodes'][1]['runs']['invalid'] == [[0, 0], [10, 10]]
+    assert report['episodes'][1]['reason'].startswith('ee.y is ')
+    found = pq.read_table(tmp_path / 'out.parquet')
+    assert found.column_names[:4] == ['ee.gripper_pos', 'stamp', 'take', 'frame']
+    assert list(map(int, found['frame'].to_pylist())) == list(range(len(given)))
+    assert found['take'].to_pylist() == table['take'].to_pylist()
+    np.testing.assert_allclose(np.array(found['stamp'], float), columns['stamp'])
+    q, valid = np.column_stack([found[name] for name in arm.joint_names]), np.ones(len(given), bool)
+    valid[[40, 50]] = False
+    assert_same_poses(arm, q[valid], given[valid])
+    np.testing.assert_array_equal(q[[40, 50]], q[[41, 49]])
+    assert np.array(found['solved']).tolist() == valid.tolist()
+    assert found['reason_text'].null_count == len(q) - 2
+    assert not (tmp_path / 'out.parquet.parts').exists()
+    assert sorted(path.name for path in folder.iterdir()) == [
+        f'out_{take}.mcap' for take in ('pick', 'place', 'wave')
+    ]
+    with (folder / 'out_place.mcap').open('rb') as stream:
+        messages = list(make_reader(stream, decoder_factories=[DecoderFactory()]).iter_decoded_messages())
+    assert {(schema.name, channel.topic) for schema, channel, _, _ in messages} == {
+        ('sensor_msgs/msg/JointState', '/joint_states')
+    }
+    np.testing.assert_array_equal([decoded.position for *_, decoded in messages], q[40:65])
+    stamps = [one.log_time * 1e-9 for *_, one, _ in messages]
+    np.testing.assert_allclose(stamps, np.arange(25) / 30.0, atol=2e-9)
+    assert all(decoded.name == list(arm.joint_names) for *_, decoded in messages)
+
+
+def test_episodes_longer_and_shorter_than_what_is_read_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr('ik_node.batch.episode_table.ROWS', 7)
+    take = np.repeat([3.0, 1.0, 2.0], [20, 1, 4])
+    np.savez(tmp_path / 'in.npz', take=take, x=np.arange(25.0))
+    episodes = EpisodeTable(open_goals(tmp_path / 'in.npz'), 'take').episodes(['x'])
+    found = [(name, frames.column('x').to_pylist()) for name, frames in episodes]
+    assert found == [('3', list(range(20))), ('1', [20]), ('2', [21, 22, 23, 24])]
+
+
+@pytest.mark.parametrize(
+    ('lines', 'named'),
+    [
+        ('a,1\nb,1\na,1\n', 'take a begins again in row 2'),
+        ('a,1\n,1\n', 'row 1 of ".*" has no take'),
+        ('a,1\nb\n', 'row 1 of ".*" has no take'),  # while it is being written
+    ],
+)
+def test_rows_that_belong_to_no_episode(tmp_path, lines, named):
+    (tmp_path / 'in.csv').write_text('take,x\n' + lines)
+    with pytest.raises(InputError, match=named):
+        list(EpisodeTable(open_goals(tmp_path / 'in.csv'), 'take').episodes(['x']))

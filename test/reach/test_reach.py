@@ -59,6 +59,7 @@ def test_where_the_arm_was_seen_is_reachable(name):
     assert missed <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['seed_arm', 'prismatic_arm'])
 def test_the_directions_are_those_that_the_solver_finds(name):
     """A direction met exactly counts; one that counts is met within the angle."""
@@ -93,6 +94,7 @@ def test_beyond_reach_nothing_counts_and_all_counts_within_a_half_turn():
 # --- the program ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_files_hold_what_was_found(tmp_path):
     image_module = pytest.importorskip('PIL.Image')
     arm = arm_of('moveo_like')
