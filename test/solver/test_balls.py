@@ -28,7 +28,7 @@ from ik_node.kernels.chain.ball_turns import aim_ball
 from ik_node.kernels.chain.balls import keep_in_balls, swing_angle
 from ik_node.solver.goal import Cause
 
-KINDS = list(itertools.product(PLACES, ORDERS, (0, 1)))
+KINDS = list(itertools.product(PLACES, ORDERS))
 
 
 @pytest.fixture(scope='module')
@@ -126,23 +126,23 @@ def test_ccd_takes_the_one_rotation_that_is_best(parts, weights):
             np.testing.assert_allclose(reached[1], want[1], atol=1e-7)
 
 
-@pytest.mark.parametrize(('place', 'order', 'seed'), KINDS)
-def test_goals_inside_the_cone_are_solved_and_the_cone_is_kept(place, order, seed):
-    solved, batch, excess, far, _ = reachable(ball_arm(place, order, seed), 150)
+@pytest.mark.parametrize(('place', 'order'), KINDS)
+def test_goals_inside_the_cone_are_solved_and_the_cone_is_kept(place, order):
+    solved, batch, excess, far, _ = reachable(ball_arm(place, order, 0), 60)
     assert (solved, batch) == ('100.00%', '100.00%')
     assert max(float(excess), float(far)) <= 1e-15
 
 
 def test_goals_of_the_shipped_arm_are_solved():
-    solved, batch, excess, far, _ = reachable(shipped(), 1000)
+    solved, batch, excess, far, _ = reachable(shipped(), 300)
     assert (solved, batch) == ('100.00%', '100.00%')
     assert max(float(excess), float(far)) <= 1e-15
 
 
 @pytest.mark.parametrize('cone', [True, False])
-@pytest.mark.parametrize(('place', 'order', 'seed'), KINDS)
-def test_tracks_pass_zero_swing_and_locked_joints_without_a_jump(place, order, seed, cone):
-    solved, _, _, ratio, _, excess = through_rest(ball_arm(place, order, seed, cone), 60)
+@pytest.mark.parametrize(('place', 'order'), KINDS)
+def test_tracks_pass_zero_swing_and_locked_joints_without_a_jump(place, order, cone):
+    solved, _, _, ratio, _, excess = through_rest(ball_arm(place, order, 1, cone), 60)
     assert int(solved) == 59
     assert float(ratio) <= 1.05
     assert float(excess) <= 1e-15
@@ -153,9 +153,9 @@ def test_a_ball_leaves_its_lock_more_often_than_three_joints():
     assert all(float(with_ball[:-1]) > float(without[:-1]) + 3.0 for with_ball, without in shares), shares
 
 
-@pytest.mark.parametrize('method', ['dls', 'transpose', 'ccd', 'fabrik', 'scipy'])
+@pytest.mark.parametrize('method', ['dls', 'transpose', 'ccd', 'fabrik'])
 def test_other_methods_keep_the_cone(method):
-    solved, excess = by_method(shipped(), method, 4 if method == 'scipy' else 20)
+    solved, excess = by_method(shipped(), method, 20)
     assert float(solved[:-1]) >= 90.0
     assert float(excess) <= 1e-15
 
@@ -164,7 +164,7 @@ def test_every_solution_is_inside_and_none_inside_is_missing(parts):
     """As many as an arm without a cone has inside."""
     arm, solver, judge = parts
     joints = IkSolver(Arm.from_urdf(shipped().text.replace('swing="1.2"', '')), compile='wait')
-    for q in inside(arm, judge, np.random.default_rng(5), 10):
+    for q in inside(arm, judge, np.random.default_rng(5), 4):
         goal = Goal(*arm.fk(q))
         found = np.array([solution.q for solution in solver.solve_all(goal, time_budget=np.inf)])
         assert max(map(judge.excess, found)) <= 0.0
@@ -178,7 +178,7 @@ def test_every_solution_is_inside_and_none_inside_is_missing(parts):
 def test_positions_alone_have_few_families_of_solutions(parts):
     """A self-motion that meets the edge of the cone is followed along it, to what is nearest to the seed."""
     arm, solver, judge = parts
-    for q in inside(arm, judge, np.random.default_rng(5), 3):
+    for q in inside(arm, judge, np.random.default_rng(5), 2):
         found = solver.solve_all(Goal(arm.fk(q)[0]), time_budget=np.inf)
         assert 1 <= len(found) <= 12
         assert max(judge.excess(solution.q) for solution in found) <= 0.0
@@ -200,43 +200,29 @@ def test_the_reason_names_the_ball_that_is_in_the_way(parts):
         assert solution.reason is not None
         if solution.reason.cause is Cause.BALL_LIMIT:
             named += 1
-            assert 'the ball joint of ball_yaw, ball_pitch, ball_roll would swing' in str(solution.reason)
-            assert 'allowed: at most 1.2' in str(solution.reason)
+            assert 'ball_yaw, ball_pitch, ball_roll' in str(solution.reason)
             assert solution.reason.amount > 0.0
     assert named >= 3
 
 
-def test_goals_beyond_reach_are_impossible_and_the_answer_is_inside(parts):
-    arm, solver, judge = parts
-    rng = np.random.default_rng(7)
-    for _ in range(5):
-        solution = solver.solve(Goal(1.5 * arm.reach * random_unit(rng), random_unit(rng)))
-        assert solution.status is Status.UNREACHABLE
-        assert judge.excess(solution.q) <= 0.0
-
-
-def test_solve_nearby_and_a_compromise_keep_the_cone(parts):
-    arm, solver, judge = parts
-    weighing = IkSolver(arm, direction_weight=0.1, compile='wait')
-    rng = np.random.default_rng(8)
-    for q in inside(arm, judge, rng, 10):
-        goal = Goal(arm.fk(q)[0], random_unit(rng))
-        assert judge.excess(solver.solve_nearby(goal, q).q) <= 0.0
-        assert judge.excess(solver.solve_nearby(goal, q, np.full(arm.n, 0.05)).q) <= 0.0
-        assert judge.excess(weighing.solve(goal).q) <= 1e-15
-
-
-def test_a_seed_outside_the_cone_is_accepted(parts):
+def test_other_calls_keep_the_cone(parts):
+    """A seed outside of it, the nearest place, a compromise."""
     arm, solver, judge = parts
     goal = Goal(*arm.fk(np.array([0.2, 0.5, 0.3, 0.8, 0.1])))
     solution = solver.solve(goal, np.array([0.0, 1.2, 1.2, 0.5, 0.5]))
     assert solution.solved
     assert judge.excess(solution.q) <= 0.0
+    weighing, rng = IkSolver(arm, direction_weight=0.1, compile='wait'), np.random.default_rng(8)
+    for q in inside(arm, judge, rng, 10):
+        goal = Goal(arm.fk(q)[0], random_unit(rng))
+        for found in (solver.solve_nearby(goal, q), solver.solve_nearby(goal, q, np.full(arm.n, 0.05))):
+            assert judge.excess(found.q) <= 0.0
+        assert judge.excess(weighing.solve(goal).q) <= 1e-15
 
 
 def test_paths_stay_inside(parts):
     arm, solver, judge = parts
-    joints = np.linspace([0.0, -0.7, -0.7, 0.8, 0.1], [0.4, 0.7, 0.7, 1.2, 0.4], 30)
+    joints = np.linspace([0.0, -0.7, -0.7, 0.8, 0.1], [0.4, 0.7, 0.7, 1.2, 0.4], 12)
     found = solver.solve_path(*map(np.array, zip(*map(arm.fk, joints), strict=True)))
     assert found.solved.all()
     assert max(map(judge.excess, found.q)) <= 0.0
@@ -245,6 +231,6 @@ def test_paths_stay_inside(parts):
 def test_tools_that_share_joints_reject_the_limits_of_a_ball():
     text = shipped().text
     tools = {'one': Tool('tool0'), 'other': Tool('forearm')}
-    with pytest.raises(InputError, match='share joints, and a ball joint of tool one has limits of its own'):
+    with pytest.raises(InputError, match='ball joint of tool one'):
         TreeSolver(Tree.from_urdf(text, tools))
     TreeSolver(Tree.from_urdf(text, {'one': Tool('tool0')}))

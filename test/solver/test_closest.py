@@ -165,6 +165,7 @@ def test_a_goal_that_moves_slowly_out_of_reach_moves_the_arm_slowly(case):
     assert max(moves) <= 10 * step
 
 
+@pytest.mark.slow
 def test_a_compromise_has_the_least_weighted_error():
     """The dearer the direction, the nearer it comes."""
     arm = arm_of('so101_like')
