@@ -40,7 +40,7 @@ def places_of(arm, count, seed=1):
 def test_what_is_reached_is_what_the_solver_reaches(name):
     """Cells if and only if, and directions if and only if it comes within the angle."""
     arm = arm_of(name)
-    survey = Survey(arm, FEW, WITHIN)
+    survey = Survey(arm, FEW, WITHIN, count=name == 'seed_arm')
     volume = surveyed(survey, *lattice(arm, 0.15))
     there = ~np.isnan(volume.share)
     grid = np.stack(np.meshgrid(volume.x, volume.y, volume.z, indexing='ij'), axis=-1)
@@ -53,8 +53,13 @@ def test_what_is_reached_is_what_the_solver_reaches(name):
     for i, j, k in cells[np.random.default_rng(0).choice(len(cells), 5, replace=False)]:
         place = np.array([volume.x[i], volume.y[j], volume.z[k]])
         nearest = [solver.solve(Goal(place, direction)) for direction in survey.directions]
-        counted = survey.at(place, int(np.ravel_multi_index((i, j, k), there.shape))).to_limits > -np.inf
+        reached = survey.at(place, int(np.ravel_multi_index((i, j, k), there.shape)))
+        counted = reached.to_limits > -np.inf
         assert counted.mean() == volume.share[i, j, k]
+        if survey.counts:  # of directions that are met exactly
+            numbers = [float(number) for number in reached.solutions if number > 0]
+            mean = np.mean(numbers) if numbers else np.nan
+            assert volume.solutions[i, j, k] == pytest.approx(mean, nan_ok=True)
         at = [one.position_error <= 1e-5 and one.direction_error <= WITHIN for one in nearest]
         wrong += int((np.array(at) != counted).sum())
     assert wrong <= 0.04 * 5 * FEW  # the counts are lower bounds, and so are those of the solver
