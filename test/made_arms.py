@@ -60,6 +60,31 @@ def random_limits(rng, count):
     return np.column_stack([centre - half, centre + half])
 
 
+def general_arm(seed: int, slides: tuple[int, ...] = (), limits=((-np.pi, np.pi),) * 5) -> Arm:
+    """Five joints with axes in any direction; those in slides are prismatic."""
+    rng = np.random.default_rng((seed, 10))
+    axes = [random_unit(rng) for _ in range(5)]
+    kinds = ['prismatic' if i in slides else 'revolute' for i in range(5)]
+    bounds = [[-0.5, 0.5] if i in slides else limits[i] for i in range(5)]
+    offsets = rng.uniform(-0.2, 0.2, (5, 3))
+    return make_arm(axes, offsets, bounds, kinds, random_unit(rng), rng.uniform(-0.2, 0.2, 3))
+
+
+def manseur_doty_arm() -> Arm:
+    """The arm with up to 16 solutions, by DH parameters (after Manseur and Doty 1989)."""
+    pose, axes, points = np.eye(4), [], []
+    right, little = np.pi / 2, np.radians(1.0)
+    twists = right, little, right, little, right
+    for a, alpha, d in zip((0.3, 1, 0, 1.5, 0), twists, (0, 0, 0.2, 0, 0), strict=True):
+        axes.append(pose[:3, 2])
+        points.append(pose[:3, 3])
+        c, s = np.cos(alpha), np.sin(alpha)
+        pose = pose @ np.array([[1, 0, 0, a], [0, c, -s, 0], [0, s, c, d], [0, 0, 0, 1]])
+    offsets = np.diff(np.vstack([np.zeros(3), points]), axis=0)
+    limits = [[-np.pi, np.pi]] * 5
+    return make_arm(axes, offsets, limits, None, pose[:3, 2], pose[:3, 3] - points[-1])
+
+
 def parallel_arm(seed: int, tilt: float = 0.0, roll: bool = False) -> Arm:
     """A random arm with axes 2, 3, 4 parallel in either sense, each tilted by up to tilt [rad].
 
