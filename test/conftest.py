@@ -41,6 +41,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CRASHES = 'IK_NODE_CRASHES'  # variable: the folder with a file for each worker
 NODES = (
     'test/browser/',
+    'test/process/',
     'test/recording/',
     'test/ros/',
     'test/servos/test_servos_node',

@@ -51,8 +51,8 @@ class Card:
     not. takes: topics of goals that it takes. sends: topics of goals that it publishes. commands: topics on
     which it commands an arm. reads: of joints that it takes as measured. measures: on which it, a driver,
     publishes joints. joints: of the arm, none before they are known. description: its digest. waits: it is
-    not ready, because of another program or because it has just begun. refuses: why it, a driver, takes no
-    commands. any_session: it takes goals of other sessions.
+    not ready: because of another program, because it has just begun, or before its arm is measured. refuses:
+    why it, a driver, takes no commands. any_session: it takes goals of other sessions.
     """
 
     id: str

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 
 import pytest
 from control_harness import Asked
+from node_harness import running
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
@@ -155,6 +156,16 @@ def test_the_second_node_waits_until_the_first_ends(monkeypatch):
             assert first._neighbours.own.since, 'while it brakes, it serves the arm'
             here.wait(lambda: other.state is State.HOLDING, 'its turn')
             assert one.state is State.INACTIVE
+
+
+def test_goals_of_its_session_wait_until_the_arm_is_measured():
+    with running(arm_urdf(), ready=False, output='joint_trajectory') as client:
+        client.run(3.0)
+        assert client.served._neighbours.own.waits
+        for _ in range(20):
+            client.send('joint_states', client.joints(**dict.fromkeys(ARM_JOINTS, 0.3)))
+            client.run(0.1)
+        assert not client.served._neighbours.own.waits
 
 
 def test_a_driver_that_waits_holds_nobody_up(meeting):

@@ -1,59 +1,82 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ik_teleop: keys of a terminal move a real node over DDS."""
+"""ik_teleop: keys move the tool of a node that is stepped, and call its services."""
 
-import os
-import pty
-import signal
-import time
+from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
 import pytest
-from node_harness import client_in
-from processes import Running, start_node
+from geometry_msgs.msg import TwistStamped
+from node_harness import Client, running
+from small_arm import arm_urdf
+
+from ik_node.ros.programs.teleop_keys import HELD, KEYS, SPEEDS, KeysNode
 
 
 @pytest.fixture
-def arm(tmp_path):
-    """A running node, and a client of it."""
-    running = start_node(tmp_path, 'home:=[0.3, 0.4, 0.5, 0.2, 0.3]')
-    try:
-        with client_in(running.domain) as client:
-            yield running, client
-    finally:
-        running.end()
+def client() -> Iterator[Client]:
+    with running(arm_urdf(), home=[0.3, 0.4, 0.5, 0.2, 0.3]) as client:
+        yield client
 
 
-def test_keys_move_the_tool_only_while_they_are_pressed(arm):
-    running, client = arm
-    ours, theirs = pty.openpty()
-    keys = Running('ik_teleop', stdin=theirs, domain=running.domain)
-    try:
-        keys.wait_said('Move the tool')
-        client.wait(lambda: client.node.count_publishers('ik_node/delta_twist_cmds') > 0, 'the keys')
-        before = client.position()
-        client.wait(
-            lambda: (os.write(ours, b's'), abs(client.position() - before).max() > 0.02)[1], 'the motion'
-        )
-        still = client.wait_still()
-        time.sleep(0.3)
-        assert (client.position() == still).all()
-        os.write(ours, b' ')
-        keys.wait_said('stop: stopping')
-        os.write(ours, b'c')
-        keys.wait_said('resume: ')
-        os.write(ours, b'+')
-        keys.wait_said('speed 0.4')
-        os.write(ours, b'q')
-        assert keys.wait_ended() == 0
-    finally:
-        keys.end()
-        os.close(ours)
-        os.close(theirs)
+@pytest.fixture
+def keys(client: Client) -> Iterator[KeysNode]:
+    keys = KeysNode(context=client.world.context)
+    yield keys
+    keys.close()
 
 
-def test_ctrl_c_ends_it_quietly(arm):
-    running, _ = arm
-    keys = Running('ik_teleop', domain=running.domain)
-    keys.wait_said('Move the tool')
-    keys.process.send_signal(signal.SIGINT)
-    assert keys.wait_ended() == 0
-    assert 'Traceback' not in keys.said
+def tool(client: Client) -> np.ndarray:
+    position, _ = client.served._tools[0].snapshot().model.arm.fk(client.position())
+    return position
+
+
+@pytest.mark.parametrize('key', 'wsadrf')
+def test_the_tool_moves_along_the_axis_of_a_key_only_while_it_is_held(client, keys, key):
+    before = tool(client)
+    for _ in range(10):
+        keys.press(key)
+        client.run(HELD / 2)
+    step = tool(client) - before
+    assert step @ np.array(KEYS[key][0]) > 0.9 * np.linalg.norm(step) > 0.01
+    client.run(1.0)
+    still = client.position()
+    client.run(1.0)
+    assert (client.position() == still).all()
+
+
+def test_plus_and_minus_set_the_speed(client, keys):
+    heard: list[TwistStamped] = []
+    client.node.create_subscription(TwistStamped, 'ik_node/delta_twist_cmds', heard.append, 10)
+
+    def speed() -> float:
+        keys.press('s')
+        client.run(0.1)
+        return -heard[-1].twist.linear.x
+
+    assert speed() == SPEEDS[2]
+    keys.press('+')
+    assert speed() == SPEEDS[3]
+    for _ in SPEEDS:
+        keys.press('-')
+    assert speed() == SPEEDS[0]
+
+
+def test_keys_call_services(client, keys):
+    keys.press(' ')
+    client.wait_said('stop')
+    moved = client.position()
+    keys.press('w')
+    client.run(0.5)
+    assert (client.position() == moved).all()
+    keys.press('c')
+    client.run(0.5)
+    keys.press('h')
+    client.wait(lambda: client.position() == pytest.approx([0.3, 0.4, 0.5, 0.2, 0.3]), 'home')
+
+
+def test_without_a_node_it_says_so(client, keys, capsys):
+    client.served.close()
+    keys.press(' ')
+    assert 'ik_node' in capsys.readouterr().out

@@ -28,6 +28,7 @@ from ik_node.control.outputs.outputs import Output
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.settings.robot import RobotSettings
 from ik_node.control.state.report import Level
+from ik_node.control.state.states import State
 from ik_node.errors import IkError, InputError
 from ik_node.ros.conversions import measured_values, seconds
 from ik_node.ros.goals.frames import Frames
@@ -198,7 +199,7 @@ class IkNode(ManagedNode):
             'joints': tuple(sorted(joints)[:MOST_JOINTS]),
             'description': digest(self._settings.general.robot_description or self._switch.text),
             'any_session': self._settings.general.accept_other_sessions,
-            'waits': bool(ahead := met.ahead() or ('' if met.settled else FINDING)),
+            'waits': bool(ahead := met.ahead() or ('' if met.settled else FINDING)) or self._unmeasured,
         }
         if any(getattr(met.own, name) != value for name, value in about.items()):
             met.tell(**about)
@@ -258,6 +259,10 @@ class IkNode(ManagedNode):
     def _leaders(self) -> list[ToolInterface]:
         """The tools whose controllers move the robot."""
         return [tool for tool in self._tools if tool.leads]
+
+    @property
+    def _unmeasured(self) -> bool:
+        return any(tool.own.state is State.WAITING for tool in self._leaders)
 
     @property
     def _resting(self) -> bool:

@@ -75,14 +75,18 @@ class KeysNode(ClosableNode):
         self._closing = threading.Event()
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(1.0 / RATE, self._publish, clock=steady)
-        say(HELP)
         self._reader = threading.Thread(target=self._read, daemon=True)
+        say(HELP)
+
+    def start_threads(self) -> None:
+        """Read the keys."""
         self._reader.start()
 
     def close(self) -> None:
         """End the thread, restore the terminal, and close the node."""
         self._closing.set()
-        self._reader.join(timeout=1.0)
+        if self._reader.is_alive():
+            self._reader.join(timeout=1.0)
         self.destroy_node()
 
     def press(self, key: str) -> None:
