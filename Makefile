@@ -43,6 +43,7 @@ test:  ## The whole gate, as CI runs it: documentation, every check, and every t
 	@$(MAKE) --no-print-directory every-test
 
 newest: set-up-newest every-test  ## Every test with the newest versions of all packages that setup.py allows
+	@$(RUN) -m pytest -q campaigns/test_private_entries.py
 
 kernels:
 	@$(KERNELS)
@@ -54,9 +55,9 @@ every-test: in-process
 	@$(PYTEST) $(ALONE) -m 'process and not nightly' || { [ $$? -eq 1 ] && $(AGAIN) -m 'process and not nightly'; }
 	@$(RUN) -m pytest $(ALONE) -m 'browser and not nightly' || { [ $$? -eq 1 ] && $(AGAIN) -m 'browser and not nightly'; }
 
-nightly: check  ## Run the tests that test/nightly.txt keeps out of make test
+nightly: check  ## Run all campaigns one after the other, hours; NIGHTLY='slow faults' for some
 	@$(KERNELS)
-	@$(RUN) -m pytest -m nightly
+	@$(RUN) -m campaigns $(NIGHTLY)
 
 # Exit code 5: none of these tests is quick.
 near: venv-test  ## Run the quick tests of the folders that a change touches; SINCE=main for all commits since then
@@ -66,7 +67,7 @@ near: venv-test  ## Run the quick tests of the folders that a change touches; SI
 quick: venv-test  ## Lint, and run the tests that need neither ROS nor a browser nor much time
 	@$(RUN) -m ruff check
 	@$(KERNELS)
-	@$(PYTEST) -q -m 'not slow and not nightly' $(addprefix test/, model cli unit control batch teach servos sim)
+	@$(PYTEST) -q -m 'not slow and not nightly' $(addprefix test/, model cli package control batch teach servos sim)
 
 check: venv-test  ## Lint, formatting, types and who may import whom
 	@$(RUN) -m ruff check
@@ -85,9 +86,9 @@ docs:  ## Build the documentation in docs/_build/html; warnings are errors
 compare: venv-test  ## Measure the local methods side by side, and rewrite docs/explanation/methods.md and its plots
 	@$(RUN) -m benchmarks.compare $(COMPARE)
 
-faults: venv-test  ## 1,000 randomised faults against the node, and a judge; FAULTS='--runs 50 --seed 7' for a part
+faults: venv-test  ## 1,000 runs of the node with faults by chance, and a judge; FAULTS='--runs 50 --seed 7' for a part
 	@$(KERNELS)
-	@PYTHONPATH=test $(RUN) -m faults $(FAULTS)
+	@$(RUN) -m campaigns.faults $(FAULTS)
 
 soak: venv-test  ## 30 minutes of goals at 100 Hz: memory, latency, jitter; SOAK='--minutes 2' for less
 	@$(KERNELS)

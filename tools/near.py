@@ -20,7 +20,7 @@ ROOMS = {
     'startup': ('launch',),
 }
 # What else is in the repository.
-BESIDE = {'launch': 'launch', 'urdf': 'model', 'config': 'launch', 'tools': 'unit'}
+BESIDE = {'launch': 'launch', 'urdf': 'model', 'config': 'launch', 'tools': 'package'}
 
 
 def folders_of(files: Iterable[str]) -> list[str]:
@@ -35,12 +35,12 @@ def folders_of(files: Iterable[str]) -> list[str]:
             case ('ik_node', room, _, *_):
                 found.update(f'test/{each}' for each in ROOMS.get(room, (room,)))
             case ('ik_node', _):
-                found.add('test/unit')
+                found.add('test/package')
             case (place, *_) if place in BESIDE:
                 found.add(f'test/{BESIDE[place]}')
             case _:
                 pass
-    existing = {each if (ROOT / each).exists() else 'test/unit' for each in found}
+    existing = {each if (ROOT / each).exists() else 'test/package' for each in found}
     return sorted(each for each in existing if str(PurePosixPath(each).parent) not in existing)
 
 

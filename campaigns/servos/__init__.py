@@ -5,7 +5,7 @@ activations: torque is switched on, from any place, with stale goals, with fault
 streams: commands stream while faults come and go, the adapter is unplugged, the power dips.
 kills: the driver is killed while it streams.
 
-`PYTHONPATH=test:test/servos python -m campaigns.servos streams --runs 1000` prints each violation with the
+`python -m campaigns.servos streams --runs 1000` prints each violation with the
 seed of its run, and exits with 1 if there is one.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PYTHONPATH=test:test/servos python -m campaigns.servos: many runs, in several processes."""
+"""python -m campaigns.servos: many runs, in several processes."""
 
 from __future__ import annotations
 

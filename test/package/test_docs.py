@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import doctest
 import importlib.util
 import os
@@ -17,10 +16,6 @@ from types import ModuleType
 import pytest
 
 import ik_node
-from ik_node.control.state.states import State
-from ik_node.solver.goal import Cause, Status
-from ik_node.solver.methods.registry import METHODS
-from ik_node.solver.restarts import SCHEDULES
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / 'docs'
@@ -96,36 +91,6 @@ def test_every_public_name_has_an_example_that_runs(monkeypatch: pytest.MonkeyPa
     result = doctest.testfile(str(DOCS / 'reference' / 'examples.txt'), module_relative=False)
     assert result.attempted > 2 * len(ik_node.__all__)
     assert result.failed == 0
-
-
-def test_the_generated_pages_are_complete() -> None:
-    """Sphinx writes them from the code: every node with parameters and every public name has its row."""
-    pytest.importorskip('rclpy')
-    pytest.importorskip('viser')
-    generated = generator()
-    parameters = generated.parameters()
-    for path in generated.SETTINGS.values():
-        module, _, name = path.rpartition('.')
-        for field in dataclasses.fields(getattr(importlib.import_module(module), name)):
-            assert f'| `{field.name}`' in parameters
-    assert parameters.count('\n| `') > 90
-    for program in generated.PROGRAMS:
-        assert f'usage: {program} ' in generated.programs()
-    assert '\n## ik_teleop\n' in generated.programs()
-    for cause in Cause:
-        assert f'| `{cause.name}` | {cause.value} | {cause.remedy} |' in generated.reasons()
-    assert all(set(generated.meanings(kind)) == {one.name for one in kind} for kind in (State, Status))
-    assert ', date 20' in generated.figures()  # dates
-    for node in generated.INTERFACES:
-        rows = generated.interfaces(node).splitlines()[2:]
-        shape = r'\| (in|out|service) \| `[~/\w]+`<br>`.+` \| .+ \|'
-        assert all(re.fullmatch(shape, row) for row in rows), rows
-    assert 'transient local' in generated.interfaces('ik_node')
-    assert 'best effort' in generated.interfaces('ik_node')
-    assert all(f'| `{key}` | ' in generated.messages() for key in ('goal_stamp', 'share_done'))
-    for name in ik_node.__all__:
-        assert f':: ik_node.{name}\n' in generated.api()
-    assert all(f'| `{name}` | ' in generated.api() for name in (*METHODS, *SCHEDULES, 'SOLVED', 'TIME'))
 
 
 def test_the_pip_lines_bring_what_rosdep_does_not() -> None:

@@ -4,26 +4,29 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import os
 import re
 import subprocess
 import sys
-import sysconfig
+import typing
 from collections.abc import Iterator
+from distutils.core import run_setup
+from fnmatch import fnmatch
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from catkin_pkg.package import parse_package
+from packaging.requirements import Requirement
 
+import ik_node
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.extras import EXTRAS, PACKAGES, ROS_MODULES, ROS_WHEELS, require
 
 ROOT = Path(__file__).resolve().parents[2]
-
-# Where the name that is imported is not the name that is installed.
-ROSDEP = {'tf2_ros': 'tf2_ros_py', 'PIL': 'python3-pil'}
+ROSDEP = {'tf2_ros': 'tf2_ros_py', 'PIL': 'python3-pil'}  # what is imported under another name
 PIP = {'yaml': 'pyyaml', **PACKAGES}
 # Parts of ROS that PyPI has no wheel of: imported only when they are needed.
 NOT_ON_PYPI = {'ament_index_python', 'launch', 'launch_ros', 'tf2_ros'}
@@ -32,9 +35,6 @@ NOT_ON_PYPI = {'ament_index_python', 'launch', 'launch_ros', 'tf2_ros'}
 @pytest.fixture(scope='module')
 def setup() -> Iterator[Any]:
     """What setup.py declares, as a setuptools Distribution."""
-    pytest.importorskip('setuptools')
-    from distutils.core import run_setup
-
     before = Path.cwd()
     os.chdir(ROOT)
     try:
@@ -46,8 +46,7 @@ def setup() -> Iterator[Any]:
 @pytest.fixture(scope='module')
 def manifest() -> Any:
     """package.xml, read and validated by the ROS tools' own reader."""
-    catkin_pkg = pytest.importorskip('catkin_pkg.package')
-    return catkin_pkg.parse_package(str(ROOT), warnings=[])
+    return parse_package(str(ROOT), warnings=[])
 
 
 def requirement_names(requirements: list[str]) -> set[str]:
@@ -67,6 +66,13 @@ def imported_packages(*folders: str) -> set[str]:
                 elif isinstance(node, ast.Call) and getattr(node.func, 'id', '') == 'load':  # of extras.py
                     names.update(a.value.split('.')[0] for a in node.args[:1] if isinstance(a, ast.Constant))
     return names - set(sys.stdlib_module_names) - {'ik_node'}
+
+
+def brought_by_pip(setup: Any, *extras: str) -> set[str]:
+    always = requirement_names(setup.install_requires)
+    more = {name for extra in extras for name in requirement_names(setup.extras_require[extra])}
+    assert not always & more
+    return always | more
 
 
 def test_the_manifest_is_one_that_colcon_takes_for_ament_python(manifest: Any) -> None:
@@ -96,13 +102,6 @@ def test_manifest_setup_and_changelog_agree(manifest: Any, setup: Any) -> None:
     assert [(m.name, m.email) for m in manifest.maintainers] == [
         (setup.get_maintainer(), setup.get_maintainer_email())
     ]
-
-
-def brought_by_pip(setup: Any, *extras: str) -> set[str]:
-    always = requirement_names(setup.install_requires)
-    more = {name for extra in extras for name in requirement_names(setup.extras_require[extra])}
-    assert not always & more
-    return always | more
 
 
 def test_whatever_is_imported_is_declared(manifest: Any, setup: Any) -> None:
@@ -151,6 +150,36 @@ def test_an_installed_package_of_an_extra_is_found() -> None:
         require(package, 'this test')
 
 
+def test_every_file_that_is_no_code_is_installed(setup: Any) -> None:
+    """Those of ik_node beside its modules, the others in share/ik_node."""
+    for path in (ROOT / 'ik_node').rglob('*'):
+        if path.is_file() and path.suffix not in ('.py', '.pyc'):
+            patterns = setup.package_data.get('.'.join(path.parent.relative_to(ROOT).parts), ())
+            assert any(fnmatch(path.name, pattern) for pattern in patterns), path
+    shared = [names for target, names in setup.data_files if target.startswith('share/ik_node')]
+    for folder in ('launch', 'urdf', 'config'):
+        files = {str(p.relative_to(ROOT)) for p in (ROOT / folder).rglob('*.*') if p.suffix != '.pyc'}
+        assert files
+        assert files <= set().union(*shared)
+
+
+def test_every_console_script_starts_a_main() -> None:
+    source = (ROOT / 'setup.py').read_text(encoding='utf-8')
+    scripts = re.findall(r"'(\w+) = ([\w.]+):(\w+)'", source)
+    assert {'ik_node', 'ik_viewer', 'ik_goals', 'ik_demo'} <= {name for name, _, _ in scripts}
+    for _, module, function in scripts:
+        assert callable(getattr(import_module(module), function))
+
+
+def test_ros_finds_the_scripts_and_the_marker(setup: Any) -> None:
+    setup.parse_config_files()
+    assert setup.get_option_dict('install')['install_scripts'][1] == '$base/lib/ik_node'
+    assert setup.get_option_dict('develop')['script_dir'][1] == '$base/lib/ik_node'
+    targets = dict(setup.data_files)
+    assert targets['share/ament_index/resource_index/packages'] == ['resource/ik_node']
+    assert (ROOT / 'resource' / 'ik_node').exists()
+
+
 def run_without(extras: set[str], program: str, *absent: str) -> subprocess.CompletedProcess[str]:
     """Run a program where the packages of these extras and the modules absent cannot be imported."""
     modules = {package: module for module, package in PACKAGES.items()}
@@ -159,6 +188,27 @@ def run_without(extras: set[str], program: str, *absent: str) -> subprocess.Comp
     return subprocess.run(
         [sys.executable, '-c', block + program], cwd=ROOT, capture_output=True, text=True, check=False
     )
+
+
+PLAIN = "import ik_node; print({'rclpy', 'viser', 'sensor_msgs'} & set(sys.modules))"
+URDF = """
+import tempfile
+from ik_node import Arm
+sys.path.append('test')
+from hostile import GOOD
+with tempfile.NamedTemporaryFile('w', suffix='.urdf') as file:
+    file.write(GOOD)
+    file.flush()
+    Arm.from_file(file.name)
+print({'yourdfpy', 'trimesh', 'networkx', 'scipy', 'xacro', 'yaml'} & set(sys.modules))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('program', [PLAIN, URDF], ids=['solver', 'urdf'])
+def test_nothing_is_loaded_that_is_not_needed(program: str) -> None:
+    done = run_without(set(), program)
+    assert (done.stdout, done.stderr) == ('set()\n', '')
 
 
 @pytest.mark.slow
@@ -188,8 +238,6 @@ import ik_node.cli.inspect, ik_node.cli.solve, ik_node.cli.reach, ik_node.contro
     ],
 )
 def test_a_program_says_how_to_install_what_it_lacks(program: str, arguments: list[str], extra: str) -> None:
-    if program == 'ik_viewer':
-        pytest.importorskip('rclpy')
     start = f'from ik_node.start import {program}; sys.argv = {[program, *arguments]!r}; {program}()'
     done = run_without({extra}, start)
     assert (done.returncode, done.stdout) == (2, '')
@@ -212,40 +260,6 @@ def test_without_ros_a_program_says_where_it_is(program: str) -> None:
     )
 
 
-@pytest.mark.parametrize('folder', ['launch', 'urdf', 'config'])
-def test_every_shared_file_is_installed(setup: Any, folder: str) -> None:
-    installed = {
-        name for target, names in setup.data_files for name in names if target.startswith('share/ik_node/')
-    }
-    present = {
-        str(path.relative_to(ROOT))
-        for path in (ROOT / folder).rglob('*')
-        if path.is_file() and '__pycache__' not in path.parts
-    }
-    assert present, f'{folder}/ is empty'
-    assert present <= installed
-
-
-def test_every_console_script_starts_a_main() -> None:
-    pytest.importorskip('rclpy')
-    pytest.importorskip('viser')
-    importlib.invalidate_caches()
-    source = (ROOT / 'setup.py').read_text(encoding='utf-8')
-    scripts = re.findall(r"'(\w+) = ([\w.]+):(\w+)'", source)
-    assert {'ik_node', 'ik_viewer', 'ik_goals', 'ik_demo'} <= {name for name, _, _ in scripts}
-    for _, module, function in scripts:
-        assert callable(getattr(importlib.import_module(module), function))
-
-
-def test_ros_finds_the_scripts_and_the_marker(setup: Any) -> None:
-    setup.parse_config_files()
-    assert setup.get_option_dict('install')['install_scripts'][1] == '$base/lib/ik_node'
-    assert setup.get_option_dict('develop')['script_dir'][1] == '$base/lib/ik_node'
-    targets = dict(setup.data_files)
-    assert targets['share/ament_index/resource_index/packages'] == ['resource/ik_node']
-    assert (ROOT / 'resource' / 'ik_node').exists()
-
-
 def test_the_joystick_needs_a_button_and_repeats_its_commands_often_enough():
     joystick = yaml.safe_load((ROOT / 'config' / 'joystick.yaml').read_text())
     twists = joystick['teleop_twist_joy_node']['ros__parameters']
@@ -258,10 +272,6 @@ def test_the_joystick_needs_a_button_and_repeats_its_commands_often_enough():
 
 def test_what_users_get_in_hand_is_public() -> None:
     """The results of solve, solve_all, prove, of paths and trees, and what these hold."""
-    import typing
-
-    import ik_node
-
     methods = [
         *(
             getattr(ik_node.IkSolver, n)
@@ -285,21 +295,14 @@ def test_what_users_get_in_hand_is_public() -> None:
         add(typing.get_type_hints(method, localns={'Proof': ik_node.Proof})['return'])
     # A Robot is made for an Arm; its own methods check no arguments.
     assert {kind.__name__ for kind in kinds} - set(ik_node.__all__) == {'Robot'}
-    assert {kind.__name__ for kind in kinds} >= {
-        'Proof',
-        'Reason',
-        'Cause',
-        'PathSolution',
-        'Trajectory',
-    }
+    assert {kind.__name__ for kind in kinds} >= {'Proof', 'Reason', 'Cause', 'PathSolution', 'Trajectory'}
     assert sorted(ik_node.__all__) == ik_node.__all__
     assert all(getattr(ik_node, name) for name in ik_node.__all__)
 
 
 def test_the_tested_versions_are_allowed_have_hashes_and_name_no_index() -> None:
-    requirements = pytest.importorskip('packaging.requirements')
     setup = (ROOT / 'setup.py').read_text()
-    wanted = [requirements.Requirement(text) for text in re.findall(r"'([a-z-]+[<>=][=\d.,<>]*)'", setup)]
+    wanted = [Requirement(text) for text in re.findall(r"'([a-z-]+[<>=][=\d.,<>]*)'", setup)]
     for path in (ROOT / 'tools').glob('constraints-*.txt'):
         text = path.read_text()
         pinned = dict(re.findall(r'^([\w.-]+)==(\S+) \\\n +--hash=sha256:[0-9a-f]{64}', text, re.MULTILINE))
@@ -308,11 +311,3 @@ def test_the_tested_versions_are_allowed_have_hashes_and_name_no_index() -> None
         for requirement in wanted:
             assert pinned[requirement.name.lower()] in requirement.specifier, requirement
         assert {requirement.name for requirement in wanted} > {'numba', 'ruckig', 'pytest', 'viser'}
-
-
-def test_a_clone_beside_a_script_does_not_hide_the_package(tmp_path: Path) -> None:
-    if not Path(sysconfig.get_path('purelib'), 'ik_node_first.pth').exists():
-        pytest.skip('this environment was not made by tools/set_up.py')
-    (tmp_path / 'ik_node').mkdir()
-    done = subprocess.run([sys.executable, '-c', 'from ik_node import Arm'], cwd=tmp_path, check=False)
-    assert done.returncode == 0
