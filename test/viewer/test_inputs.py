@@ -162,3 +162,14 @@ def test_nothing_that_a_user_does_is_lost_at_any_step(
     else:
         pytest.fail(f'more than {MOST} steps')
     assert number > 5
+
+
+def test_a_drag_that_waits_is_not_overwritten_by_a_goal_of_others(server: viser.ViserServer) -> None:
+    drags, other = Drags(server), np.eye(4)
+    other[0, 3] = 0.5
+    scene = drags._scene
+    drags.act('0.2')
+    scene.end_drags()  # the mouse is released before anybody has taken the drag
+    assert not scene.place_goal(other)
+    assert drags.take() == ['0.2']
+    assert scene.place_goal(other)

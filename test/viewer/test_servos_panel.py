@@ -1,24 +1,117 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of the servos, with a report that another node has made up."""
+"""The folder of the servos, with a driver that keeps what it is asked for."""
 
 from __future__ import annotations
 
-import viser
+from collections.abc import Iterator
+from typing import Any
 
-from ik_node.viewer.guard import Guard
-from ik_node.viewer.server import start_server, stop_server
-from ik_node.viewer.servos.panel import ServosPanel
+import pytest
+from desk import Page, RobotSide, viewer
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from rclpy.node import Node
+from std_srvs.srv import SetBool, Trigger
+
+from ik_node.viewer.servos.panel import CLEAR, HOLD, OFF, ON, RELEASE, ZERO
+from ik_node.viewer.servos.servos import PATIENCE, SUPPORTED
 
 
-def test_a_made_up_report_is_text_and_does_no_harm() -> None:
-    server: viser.ViserServer = start_server('127.0.0.1', 0, Guard('127.0.0.1'))
-    try:
-        panel = ServosPanel(server.gui)
-        panel.show(True)
-        made_up = '<img src=x onerror=alert(1)>'
-        panel.show_state(made_up, 200, made_up, made_up)
-        shown = panel._state.content + panel._trouble.content
-        assert '<img' not in shown
-        assert '&lt;img' in shown
-    finally:
-        stop_server(server)
+class Driver:
+    """The services of ik_servos. asked: what it was asked for; good: whether it does that."""
+
+    def __init__(self, robot: RobotSide) -> None:
+        self.asked: list[str] = []
+        self.good = True
+        self.node = Node('ik_servos', context=robot.context)
+        self.node.declare_parameter('known_pose', '')
+        self.node.create_service(SetBool, '~/torque', self._torque)
+        for name in ('hold', 'clear', 'set_zero'):
+            self.node.create_service(Trigger, f'~/{name}', self._answering(name))
+        self.node.create_service(Trigger, '/ik_node/resume', self._answering('resume'))
+        self._diagnostics = self.node.create_publisher(DiagnosticArray, '/diagnostics', 10)
+
+    def _torque(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        return self._answering(f'torque {request.data}')(request, response)
+
+    def _answering(self, name: str) -> Any:
+        def answer(_: Any, response: Any) -> Any:
+            pose = self.node.get_parameter('known_pose').value
+            self.asked.append(f'{name} {pose}' if name == 'set_zero' else name)
+            response.success, response.message = self.good, f'{name} <done>'
+            return response
+
+        return answer
+
+    def report(self, level: bytes, message: str, **values: str) -> None:
+        pairs = [KeyValue(key=key, value=value) for key, value in values.items()]
+        status = DiagnosticStatus(level=level, name='/ik_servos', message=message, values=pairs)
+        self._diagnostics.publish(DiagnosticArray(status=[status]))
+
+
+@pytest.fixture
+def both() -> Iterator[tuple[Page, Driver]]:
+    with viewer(page=False) as (table, robot):
+        page = Page(table)
+        page.run(1.5)
+        assert not page.control('Servos')['visible'], 'there is no driver'
+        driver = Driver(robot)
+        page.wait(lambda: page.control('Servos')['visible'], 'the folder')
+        yield page, driver
+        page.close()
+        driver.node.destroy_node()
+
+
+@pytest.mark.parametrize(
+    ('buttons', 'asked'),
+    [
+        ([ON], ['torque True']),
+        ([OFF], []),  # without torque the arm sinks
+        ([OFF, RELEASE], ['torque False']),
+        ([HOLD], ['hold']),
+        ([CLEAR], ['clear', 'resume']),
+        ([ZERO], ['set_zero elbow=1.5']),
+    ],
+)
+def test_a_button_asks_the_driver_for_what_it_says(
+    both: tuple[Page, Driver], buttons: list[str], asked: list[str]
+) -> None:
+    page, driver = both
+    page.choose('Known pose', 'elbow=1.5')
+    for button in buttons:
+        page.wait(lambda b=button: page.control(b)['visible'], button)
+        page.choose(button, True)
+    page.wait(lambda: driver.asked == asked, 'the requests')
+    if asked:
+        page.wait(lambda: '&lt;done&gt;' in page.words(), 'the answer')
+    page.run(1.0)
+    assert driver.asked == asked
+
+
+def test_what_the_driver_rejects_or_does_not_answer_is_told(both: tuple[Page, Driver]) -> None:
+    page, driver = both
+    driver.good = False
+    page.choose(CLEAR, True)
+    page.wait(lambda: 'Not possible' in page.words(), 'the rejection')
+    assert driver.asked == ['clear'], 'the arm is resumed although it was not cleared'
+    page.desk.world.busy.add(driver.node)
+    page.choose(HOLD, True)
+    page.run(PATIENCE + 2.0)
+    assert f'no response within {PATIENCE:g} s' in page.words()
+
+
+def test_nobody_is_asked_for_long_to_support_the_arm(both: tuple[Page, Driver]) -> None:
+    page, _ = both
+    page.choose(OFF, True)
+    page.wait(lambda: page.control(RELEASE)['visible'], 'the question')
+    page.run(SUPPORTED + 0.5)
+    assert not page.control(RELEASE)['visible']
+
+
+def test_reports_are_shown_as_text(both: tuple[Page, Driver]) -> None:
+    page, driver = both
+    made_up = '<img src=x onerror=alert(1)>'
+    driver.report(b'\x02', f'{made_up} broke', state=made_up, torque=f'{made_up} 5 of 6')
+    page.wait(lambda: page.words().count('&lt;img') >= 3, 'the report')
+    assert '<img' not in page.words()
+    driver.report(b'\x00', 'passive', state='passive', torque='0 of 6')
+    page.wait(lambda: 'the torque is off' in page.words().lower(), 'what is wrong')
