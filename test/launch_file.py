@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The launch files as modules, with whatever launch packages there are."""
+"""The launch files as modules, with whatever launch packages there are, and what their arguments start."""
 
 from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
 from types import ModuleType
+
+from ik_node.startup.arguments import ARGUMENTS
+from ik_node.startup.plan import Plan, Program, plan
 
 ROOT = Path(__file__).resolve().parents[1]
 LAUNCH_FILE = ROOT / 'launch' / 'arm.launch.py'
@@ -18,3 +21,15 @@ def module_of_launch_file(name: str = 'arm') -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def planned(**given: str) -> Plan:
+    """What arguments start; others have their defaults."""
+    values = {name: default for name, (default, _, _) in ARGUMENTS.items()}
+    assert given.keys() <= values.keys()
+    return plan(values | given)
+
+
+def starts(**given: str) -> dict[str, Program]:
+    """The programs that arguments start, by executable."""
+    return {start.executable: start for start in planned(**given).programs}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the arguments of arm.launch.py start, and with what; test_launch_run.py runs it where ROS 2 is."""
+"""What the arguments of arm.launch.py start, and with what."""
 
 from __future__ import annotations
 
@@ -10,112 +10,99 @@ from typing import Any
 import pytest
 import trimesh
 import yaml
-from launch_file import ROOT
+from launch_file import ROOT, planned, starts
 from shared_files import shared_path
 
-from ik_node import InputError, UrdfError
+from ik_node import IkError, InputError, UrdfError
 from ik_node.checks import AXES
 from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.ros.servos.settings import ServoSettings
 from ik_node.startup import plan as planning
 from ik_node.startup.arguments import ARGUMENTS
-from ik_node.startup.plan import Program, check_installed, plan
+from ik_node.startup.plan import check_installed
 from ik_node.startup.robots import ARMS
 from ik_node.tracks.curves import TRACKS
 
-FLAGS = {
-    'rviz': 'rviz2',
-    'viewer': 'ik_viewer',
-    'gui': 'joint_state_publisher_gui',
-}
-
-
-def starts(**given: str) -> dict[str, Program]:
-    """Return the nodes that arguments start, by executable."""
-    values = {name: default for name, (default, _, _) in ARGUMENTS.items()}
-    assert given.keys() <= values.keys()
-    return {start.executable: start for start in plan(values | given).programs}
+SEED = ROOT / 'urdf' / 'seed_arm.urdf.xacro'
+SERVOS = {'port': 'emulated', 'description_file': 'so101_like'}
 
 
 def rviz(**given: str) -> dict[str, Any]:
-    """Return what the configuration of RViz says."""
-    values = {name: default for name, (default, _, _) in ARGUMENTS.items()}
-    return yaml.safe_load(plan(values | given).rviz_config)['Visualization Manager']
+    """What the configuration of RViz says."""
+    return yaml.safe_load(planned(**given).rviz_config)['Visualization Manager']
 
 
 # What is started
 
 
-def test_the_default_is_the_arm_its_node_and_rviz():
-    nodes = starts(marker='false')
-    assert set(nodes) == {'robot_state_publisher', 'ik_node', 'rviz2'}
-    text = nodes['robot_state_publisher'].parameters['robot_description']
-    assert read_urdf(text).name == 'seed_arm'
+@pytest.mark.parametrize(
+    ('given', 'more'),
+    [
+        ({}, set()),
+        ({'rviz': 'True'}, {'rviz2'}),
+        ({'viewer': 'true'}, {'ik_viewer'}),
+        ({'gui': 'true'}, {'joint_state_publisher_gui'}),
+        ({'track': 'none'}, set()),
+        ({'track': 'spiral'}, {'ik_goals'}),
+        ({'sim': 'mujoco'}, {'ik_plant'}),
+        ({'port': 'emulated', 'profile': 'so101'}, {'ik_servos'}),
+    ],
+)
+def test_each_argument_starts_its_program(given: dict[str, str], more: set[str]) -> None:
+    if 'sim' in given:
+        pytest.importorskip('mujoco')
+    programs = starts(**{'rviz': 'false', 'marker': 'false', **given})
+    assert set(programs) == {'robot_state_publisher', 'ik_node', *more}
+    assert [name for name, one in programs.items() if one.ends_all] == ['ik_node']
+
+
+def test_the_default_shows_the_seed_arm_in_rviz():
+    programs = starts()
+    assert 'rviz2' in programs
+    assert read_urdf(programs['robot_state_publisher'].parameters['robot_description']).name == 'seed_arm'
 
 
 def test_the_goal_can_be_dragged_in_rviz_where_that_is_installed(monkeypatch):
-    def display(**given: str) -> dict[str, Any]:
+    def enabled(**given: str) -> bool:
         (found,) = [d for d in rviz(**given)['Displays'] if d['Class'].endswith('/InteractiveMarkers')]
-        return found
+        return found['Enabled']
 
     monkeypatch.setattr(planning, 'marker_possible', lambda: True)
-    assert 'ik_marker' in starts()
-    assert display()['Enabled']
-    assert 'ik_marker' not in starts(marker='false')
-    assert not display(marker='false')['Enabled']
-    assert 'ik_marker' not in starts(rviz='false')
-    assert 'ik_marker' in starts(rviz='false', marker='true')
+    for given, there in (
+        ({}, True),
+        ({'marker': 'false'}, False),
+        ({'rviz': 'false'}, False),
+        ({'rviz': 'false', 'marker': 'true'}, True),
+    ):
+        assert ('ik_marker' in starts(**given)) is there, given
+    assert enabled()
+    assert not enabled(marker='false')
     monkeypatch.setattr(planning, 'marker_possible', lambda: False)
     assert 'ik_marker' not in starts()
-    with pytest.raises(InputError, match='marker:=true needs the ROS package interactive_markers'):
+    with pytest.raises(InputError, match='interactive_markers'):
         starts(marker='true')
 
 
-def test_a_real_arm_has_the_names_swapped():
-    remappings = dict(starts(real='true')['ik_node'].remappings)
+@pytest.mark.parametrize('given', [{'real': 'true'}, SERVOS])
+def test_a_real_arm_has_the_names_swapped(given):
+    remappings = dict(starts(**given)['ik_node'].remappings)
     assert remappings['joint_states'] == 'joint_commands'
     assert remappings['measured_joint_states'] == 'joint_states'
     assert 'joint_states' not in dict(starts()['ik_node'].remappings)
-    with pytest.raises(InputError, match='real:=true and sim:=mujoco exclude each other'):
-        starts(real='true', sim='mujoco')
 
 
 def test_a_simulated_arm_takes_trajectories():
     pytest.importorskip('mujoco')
-    assert 'ik_plant' not in starts()
-    nodes = starts(sim='mujoco')
-    assert 'ik_plant' in nodes
-    assert nodes['ik_node'].parameters['output'] == 'joint_trajectory'
+    assert starts(sim='mujoco')['ik_node'].parameters['output'] == 'joint_trajectory'
     assert 'output' not in starts(sim='none')['ik_node'].parameters
 
 
-def test_an_arm_with_servos_has_its_driver():
-    assert 'ik_servos' not in starts()
+def test_servos_have_what_is_given_and_the_description_of_their_profile():
     nodes = starts(port='emulated', profile='so100', speed_scaling='0.1', torque='false')
     servos = nodes['ik_servos'].parameters
     assert (servos['port'], servos['profile'], servos['torque_at_start']) == ('emulated', 'so100', False)
     assert servos['description'].endswith('so101_like.urdf.xacro')
     assert nodes['ik_node'].parameters['speed_scaling'] == 0.1
-    assert dict(nodes['ik_node'].remappings)['joint_states'] == 'joint_commands'
-    with pytest.raises(InputError, match='port:=emulated and sim:=mujoco exclude each other'):
-        starts(port='emulated', sim='mujoco')
-
-
-def test_servos_have_the_description_of_their_profile_or_one_that_is_given():
-    with pytest.raises(InputError, match=r'no description for profile "omx_f": .* ARM=path.urdf to make arm'):
-        starts(port='emulated', profile='omx_f')
-    for robot, profile in (('so101_like', 'omx_f'), ('seed_arm', 'so101')):
-        with pytest.raises(InputError, match=f'none of the joints of profile "{profile}"'):
-            starts(port='emulated', profile=profile, description_file=robot)
-
-
-def test_servos_whose_profile_names_no_description_take_that_of_their_maker():
-    omx = str(shared_path('arms', 'omx_f.urdf'))
-    servos = starts(port='emulated', profile='omx_f', description_file=omx)['ik_servos'].parameters
-    assert (servos['profile'], servos['description']) == ('omx_f', omx)
-
-
-def test_the_driver_of_servos_takes_its_parameters_from_arguments():
     given = {
         'on_exit': 'release',
         'calibration': 'lerobot',
@@ -123,30 +110,48 @@ def test_the_driver_of_servos_takes_its_parameters_from_arguments():
         'zeros': 'elbow_flex=2126',
         'torque_limit': '0.5',
     }
-    arm = {'port': 'emulated', 'description_file': 'so101_like'}
-    servos = starts(**arm, **given)['ik_servos'].parameters
-    assert {name: servos[name] for name in given} == {**given, 'torque_limit': 0.5}
-    checked = ServoSettings(**{name: servos[name] for name in given})
-    assert checked.on_exit == 'release'
-    assert not given.keys() & starts(**arm)['ik_servos'].parameters.keys()  # they would override params_file
-    with pytest.raises(InputError, match="torque_limit must be 1 number, got 'half'"):
-        starts(**arm, torque_limit='half')
+    servos = starts(**SERVOS, **given)['ik_servos'].parameters
+    taken = {name: servos[name] for name in given}
+    assert taken == {**given, 'torque_limit': 0.5}
+    ServoSettings(**taken)  # which rejects unknown names and forbidden values
+    assert not given.keys() & starts(**SERVOS)['ik_servos'].parameters.keys(), 'they override params_file'
+    omx = str(shared_path('arms', 'omx_f.urdf'))
+    servos = starts(port='emulated', profile='omx_f', description_file=omx)['ik_servos'].parameters
+    assert (servos['profile'], servos['description']) == ('omx_f', omx)
 
 
-@pytest.mark.parametrize('flag', FLAGS)
-def test_each_flag_starts_one_more(flag):
-    without, with_it = starts(**{flag: 'false'}), starts(**{flag: 'True'})
-    assert set(with_it) - set(without) == {FLAGS[flag]}
-
-
-def test_tracks_are_those_of_the_package():
-    assert all(name in ARGUMENTS['track'][1] for name in TRACKS)
-    assert 'ik_goals' not in starts(track='none')
-    with pytest.raises(InputError, match=r"track must be one of none, circle, .*, got 'zigzag'"):
-        starts(track='zigzag')
-    with pytest.raises(InputError, match='track must be one track, got 2: circle line'):
-        starts(track='circle line')
-    assert starts(track='spiral')['ik_goals'].parameters['track'] == 'spiral'
+@pytest.mark.parametrize(
+    ('given', 'said'),
+    [
+        ({'real': 'true', 'sim': 'mujoco'}, 'real:=true and sim:=mujoco'),
+        ({'port': 'emulated', 'sim': 'mujoco'}, 'port:=emulated and sim:=mujoco'),
+        ({'port': 'emulated', 'profile': 'omx_f'}, 'omx_f'),
+        ({'port': 'emulated', 'profile': 'omx_f', 'description_file': 'so101_like'}, 'joints of profile'),
+        ({'port': 'emulated', 'profile': 'so101', 'description_file': 'seed_arm'}, 'joints of profile'),
+        ({**SERVOS, 'torque_limit': 'half'}, 'torque_limit'),
+        ({'track': 'zigzag'}, 'zigzag'),
+        ({'track': 'circle line'}, 'track'),
+        ({'track': 'line', 'track_centre': '0.2 0'}, 'track_centre'),
+        ({'track': 'line', 'track_size': 'big'}, 'track_size'),
+        *(({'tool_axis': axis}, 'tool_axis') for axis in ('up', '0 0', '0,0,0', '0 0 2', 'nan 0 0')),
+        ({'description_file': 'none.urdf'}, r'none\.urdf.*seed_arm'),
+        ({'description_file': str(ROOT / 'setup.py')}, r'setup\.py'),
+        ({'tip_link': 'tool'}, r'"tool".*"tool0"'),
+        ({'tip_link': 'link3', 'base_link': 'tool0'}, 'base_link "tool0"'),
+        ({'base_link': 'nolink'}, 'base_link "nolink"'),
+        ({'params_file': 'none.yaml'}, 'params_file'),
+        ({'xacro_args': 'prefix=left_'}, 'xacro_args'),
+        ({'xacro_args': "prefix:='left"}, 'xacro_args'),
+        ({'description_file': 'two_arms', 'track': 'circle zigzag'}, 'zigzag'),
+        ({'description_file': 'two_arms', 'track': 'line line line'}, '"left", "right", got 3'),
+        ({'description_file': 'two_arms', 'tool_axis': 'x'}, 'left.tool_axis'),
+        ({'description_file': 'two_arms', 'gui': 'true'}, 'gui'),
+    ],
+)
+def test_what_cannot_be_is_told_in_one_line(given: dict[str, str], said: str) -> None:
+    with pytest.raises(IkError, match=said) as caught:
+        starts(**given)
+    assert '\n' not in str(caught.value)
 
 
 def test_all_that_is_started_is_installed():
@@ -158,29 +163,20 @@ def test_all_that_is_started_is_installed():
             assert f'>{node.package}</exec_depend>' in package
 
 
-def test_the_end_of_ik_node_ends_everything():
-    nodes = starts(viewer='true')
-    assert [name for name, node in nodes.items() if node.ends_all] == ['ik_node']
-
-
-@pytest.mark.parametrize('flag', ['rviz', 'gui'])
-def test_a_package_that_is_missing_is_told_before_anything_starts(flag, tmp_path, monkeypatch):
+@pytest.mark.parametrize(('flag', 'package'), [('rviz', 'rviz2'), ('gui', 'joint_state_publisher_gui')])
+def test_a_package_that_is_missing_is_told_before_anything_starts(flag, package, tmp_path, monkeypatch):
     index = tmp_path / 'share' / 'ament_index' / 'resource_index' / 'packages'
     index.mkdir(parents=True)
-    for package in ('ik_node', 'robot_state_publisher'):
-        (index / package).touch()
+    for name in ('ik_node', 'robot_state_publisher'):
+        (index / name).touch()
     monkeypatch.setenv('AMENT_PREFIX_PATH', str(tmp_path))
     monkeypatch.setenv('ROS_DISTRO', 'jazzy')
     check_installed(starts(rviz='false', viewer='true', track='circle').values())
-    with pytest.raises(InputError) as caught:
-        check_installed(starts(**{'rviz': 'false', flag: 'true'}).values())
-    package = FLAGS[flag]
     debian = f'ros-jazzy-{package.replace("_", "-")}'
-    assert str(caught.value) == (
-        f'{flag}:=true needs the ROS package {package}, which is not installed: sudo apt install {debian}'
-    )
+    with pytest.raises(InputError, match=f'{flag}:=true .* {package}.* sudo apt install {debian}'):
+        check_installed(starts(**{'rviz': 'false', flag: 'true'}).values())
     monkeypatch.delenv('AMENT_PREFIX_PATH')
-    with pytest.raises(InputError, match='the launch file needs the ROS package robot_state_publisher'):
+    with pytest.raises(InputError, match='robot_state_publisher'):
         check_installed(starts().values())
 
 
@@ -197,7 +193,6 @@ def test_a_package_that_is_missing_is_told_before_anything_starts(flag, tmp_path
     ],
 )
 def test_parameters_exist_in_the_node_and_have_allowed_values(node, module, settings, expected, monkeypatch):
-    pytest.importorskip('rclpy', reason='the parameters are declared with rclpy')
     monkeypatch.setattr(planning, 'marker_possible', lambda: True)
     nodes = starts(
         base_link='base_link',
@@ -234,9 +229,8 @@ def test_only_a_shipped_arm_that_is_not_real_has_link_lengths_to_change(tmp_path
     assert load_description(page['description_file'], {'hand_length': '0.1'})
     assert page['xacro_args'] == 'hand_length:=0.1'
     file = tmp_path / 'mine.urdf.xacro'
-    text = load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
     own = '<xacro:arg xmlns:xacro="http://www.ros.org/wiki/xacro" name="hand_length" default="0"/></robot>'
-    file.write_text(text.replace('</robot>', own))
+    file.write_text(load_description(SEED).replace('</robot>', own))
     for given in ({'real': 'true'}, {'sim': 'mujoco'}, {'description_file': str(file)}):
         assert 'description_file' not in starts(**arguments, **given)['ik_viewer'].parameters
 
@@ -245,7 +239,7 @@ def test_the_viewer_may_show_the_meshes_of_the_description_and_no_others(tmp_pat
     folder = tmp_path / 'arm' / 'urdf'
     folder.mkdir(parents=True)
     (tmp_path / 'arm' / 'meshes').mkdir()
-    text = load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
+    text = load_description(SEED)
     (folder / 'arm.urdf').write_text(text)
     given = {'description_file': str(folder / 'arm.urdf'), 'viewer': 'true'}
     assert 'mesh_path' not in starts(**given)['ik_viewer'].parameters, 'it has none'
@@ -265,10 +259,11 @@ def test_a_track_without_a_centre_is_where_the_arm_can_follow_it(name):
     assert 'direction' not in there
 
 
-def test_the_track_lies_in_the_base_link():
+def test_tracks_are_those_of_the_package_and_lie_in_the_base_link():
+    assert all(name in ARGUMENTS['track'][1] for name in TRACKS)
     assert starts(track='line')['ik_goals'].parameters['frame'] == 'base_link'
-    given = starts(track='line', base_link='link1')['ik_goals'].parameters
-    assert given['frame'] == 'link1'
+    given = starts(track='spiral', base_link='link1')['ik_goals'].parameters
+    assert (given['track'], given['frame']) == ('spiral', 'link1')
 
 
 @pytest.mark.parametrize(
@@ -277,32 +272,16 @@ def test_the_track_lies_in_the_base_link():
 )
 def test_tool_axis(text, axis):
     nodes = starts(tool_axis=text, track='line')
-    assert nodes['ik_node'].parameters['tool_axis'] == pytest.approx(axis)
-    assert nodes['ik_goals'].parameters['tool_axis'] == pytest.approx(axis)
-
-
-@pytest.mark.parametrize('text', ['up', '0 0', '0 0 1 0', 'xx', '[a, b, c]', '0,0,0', '0 0 2', 'nan 0 0'])
-def test_a_bad_tool_axis_is_named(text):
-    with pytest.raises(InputError, match='tool_axis must be'):
-        starts(tool_axis=text)
-
-
-def test_bad_numbers_of_a_track_are_named():
-    with pytest.raises(InputError, match='track_centre must be 3 numbers'):
-        starts(track='line', track_centre='0.2 0')
-    with pytest.raises(InputError, match="track_size must be 1 number, got 'big'"):
-        starts(track='line', track_size='big')
+    for name in ('ik_node', 'ik_goals'):
+        assert nodes[name].parameters['tool_axis'] == pytest.approx(axis)
 
 
 def test_namespaces_hold_every_node_and_tf():
     nodes = starts(namespace='left', viewer='true', gui='true', track='circle')
-    assert {name for name, node in nodes.items() if ('/tf', 'tf') in getattr(node, 'remappings', [])} == {
-        'robot_state_publisher',
-        'ik_node',
-        'rviz2',
-    }
-    targets = [target for node in nodes.values() for _, target in getattr(node, 'remappings', [])]
-    assert not [target for target in targets if target.startswith('/')]
+    remappings = {name: getattr(node, 'remappings', []) for name, node in nodes.items()}
+    with_tf = {name for name, pairs in remappings.items() if ('/tf', 'tf') in pairs}
+    assert with_tf == {'robot_state_publisher', 'ik_node', 'rviz2'}
+    assert not [to for pairs in remappings.values() for _, to in pairs if to.startswith('/')]
 
 
 # Which description
@@ -315,6 +294,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     folder.mkdir()
     text = load_description(ROOT / 'urdf' / 'moveo_like.urdf.xacro').replace('base_link', 'table top')
     (folder / 'an arm.urdf').write_text(text)
+    (folder / 'mine.yaml').touch()
     monkeypatch.chdir(folder)
     monkeypatch.setenv('HOME', str(folder))
     return folder
@@ -339,37 +319,15 @@ def test_xacro_arguments_reach_the_file(folder):
         '<link name="$(arg prefix)base"/></robot>'
     )
     given = {'description_file': 'two.xacro', 'params_file': 'mine.yaml'}
-    (folder / 'mine.yaml').touch()
     found = rviz(**given, xacro_args="prefix:='left hand_'")
     assert found['Global Options']['Fixed Frame'] == 'left hand_base'
-    with pytest.raises(InputError, match='xacro_args'):
-        starts(**given, xacro_args='prefix=left_')
-    with pytest.raises(InputError, match='xacro_args'):
-        starts(**given, xacro_args="prefix:='left")
 
 
-def test_a_wrong_description_is_said_in_one_sentence(folder):
-    with pytest.raises(InputError, match=r'the file .*my arms/none\.urdf does not exist.*seed_arm') as caught:
-        starts(description_file='none.urdf')
-    assert '\n' not in str(caught.value)
-    (folder / 'bad.urdf').write_text('<robot name="r">')
-    with pytest.raises(UrdfError, match=r'my arms/bad\.urdf: malformed XML'):
-        starts(description_file='bad.urdf')
-    with pytest.raises(UrdfError, match=r'tip_link "tool" does not exist.*did you mean "tool0"'):
-        starts(tip_link='tool')
-    with pytest.raises(UrdfError, match='base_link "tool0"'):
-        starts(tip_link='link3', base_link='tool0')
-    with pytest.raises(UrdfError, match=r'base_link "nolink" does not exist'):
-        starts(base_link='nolink')
-    with pytest.raises(InputError, match='params_file'):
-        starts(params_file='none.yaml')
-
-
-def test_a_parameter_file_of_ones_own_may_know_the_links(folder):
-    (folder / 'mine.yaml').touch()
-    (folder / 'one.urdf').write_text('<robot name="one"><link name="a"/></robot>')
+@pytest.mark.usefixtures('folder')
+def test_a_parameter_file_of_ones_own_may_know_the_links():
+    Path('one.urdf').write_text('<robot name="one"><link name="a"/></robot>')
     with pytest.raises(UrdfError):
         starts(description_file='one.urdf')
     starts(description_file='one.urdf', params_file='mine.yaml')
-    with pytest.raises(InputError, match=r'base_link "nolink" does not exist'):
+    with pytest.raises(InputError, match='base_link "nolink"'):
         starts(description_file='one.urdf', params_file='mine.yaml', base_link='nolink')
