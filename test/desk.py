@@ -220,3 +220,14 @@ def viewer(
             nodes.enter_context(closing(Page(table)))
             robot.wait_connected()
         yield table, robot
+
+
+@contextmanager
+def showing(text: str, *parameters: str, **joints: float) -> Iterator[tuple[Page, RobotSide]]:
+    """A page that shows the robot of a description at joint values, without an ik_node."""
+    with viewer(*parameters, page=False) as (table, robot), closing(Page(table)) as page:
+        robot.describe(text)
+        page.wait(page.labels, 'the robot')
+        robot.move(**joints)
+        page.run(0.2)
+        yield page, robot

@@ -1,38 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users do at any moment is obeyed: presses at every step of the code that takes them."""
+"""What users do at any moment is obeyed, unless it arrives late: then nothing moves by it."""
 
 from __future__ import annotations
 
+import asyncio
+import math
+import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import viser
+from desk import ROOT, SEED_ARM, SEED_JOINTS, Page, RobotSide, called, showing
 from interleaved import at_step
 from small_arm import arm_urdf
+from websockets.asyncio.server import ServerConnection
 
 from ik_node.model.arm import Arm
-from ik_node.viewer.guard import Guard
+from ik_node.ros.conversions import pose_matrix
+from ik_node.ros.programs.track_player import GoalsNode
+from ik_node.viewer.button_services import PATIENCE
+from ik_node.viewer.input_freshness import OLDEST, PERIOD, DatedConnection, fresh
 from ik_node.viewer.links.lengths_panel import LengthsPanel
 from ik_node.viewer.methods.methods_panel import MethodsPanel
 from ik_node.viewer.panel.buttons import ALL_TOOLS, ArmPress, Buttons
 from ik_node.viewer.panel.colours import TOOLS
-from ik_node.viewer.panel.inputs import Inputs
+from ik_node.viewer.panel.inputs import LATE, Inputs
 from ik_node.viewer.panel.joints_panel import JointsPanel
 from ik_node.viewer.panel.panel import ToolPanel
 from ik_node.viewer.scene.tool_scene import ToolScene
-from ik_node.viewer.server import start_server, stop_server
 
 MOST = 2000  # steps of one call
-
-
-@pytest.fixture(scope='module')
-def server() -> Iterator[viser.ViserServer]:
-    server = start_server('127.0.0.1', 0, Guard('127.0.0.1'))
-    yield server
-    stop_server(server)
 
 
 def did(handler: Callable[[Any], Any], target: Any) -> None:
@@ -173,3 +174,146 @@ def test_a_drag_that_waits_is_not_overwritten_by_a_goal_of_others(server: viser.
     assert not scene.place_goal(other)
     assert drags.take() == ['0.2']
     assert scene.place_goal(other)
+
+
+Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
+ARM = Arm.from_urdf(SEED_ARM)
+
+
+def raised(by: float) -> np.ndarray:
+    T = ARM.robot.link_pose('tool0', Q)
+    T[2, 3] += by
+    return T
+
+
+# Late inputs
+
+
+@pytest.fixture
+def shown() -> Iterator[tuple[Page, RobotSide]]:
+    """A page that shows the arm at Q."""
+    with showing(SEED_ARM, **Q) as (page, robot):
+        page.repeats = False
+        page.wait(lambda: np.allclose(page.pose('/base/goal'), raised(0.0), atol=1e-4), 'the arm')
+        yield page, robot
+
+
+def test_what_a_network_delivers_late_moves_nothing(shown: tuple[Page, RobotSide]) -> None:
+    page, robot = shown
+    page.drag(raised(0.02), release=False)
+    robot.wait(lambda: robot.goals, 'a goal')
+    robot.goals.clear()
+    page.age = OLDEST + PERIOD
+    page.drag(raised(0.05), release=False)
+    page.choose('joint1 [°]', 20.0)
+    page.drag(raised(0.08))
+    page.wait(lambda: np.allclose(page.pose('/base/goal'), raised(0.0), atol=1e-4), 'the gizmo at the tool')
+    page.run(1.0)
+    assert not robot.goals
+    assert not robot.joint_goals
+    assert page.notices == [LATE[1]]
+    page.age = 0.0
+    page.drag(raised(0.03))
+    robot.wait(lambda: robot.goals, 'a goal of now')
+    assert np.allclose(robot.goal(), raised(0.03), atol=1e-6)
+
+
+def test_a_message_is_as_old_as_the_last_ping_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def receive(*_: Any) -> str:
+        return 'a message'
+
+    monkeypatch.setattr(ServerConnection, 'recv', receive)
+    for age, counts in ((OLDEST - PERIOD, True), (OLDEST + PERIOD, False)):
+        connection = object.__new__(DatedConnection)
+        connection._answered = time.monotonic() - age
+
+        async def received(connection: DatedConnection = connection) -> bool:
+            await connection.recv()
+            return fresh()
+
+        assert asyncio.run(received()) is counts
+
+
+@pytest.fixture
+def followed(shown: tuple[Page, RobotSide]) -> Iterator[tuple[Page, RobotSide, GoalsNode]]:
+    """A goal publisher that follows a track, and the page."""
+    page, robot = shown
+    with closing(page.desk.make('ik_goals', 'track:=circle')) as goals:
+        page.wait(lambda: page.control('Target track')['value'] == 'circle', 'the track')
+        robot.wait(lambda: robot.move(**Q) or robot.goals, 'its goals')
+        yield page, robot, goals
+
+
+def track_of(goals: GoalsNode) -> str:
+    return str(goals.get_parameter('track').value)
+
+
+def test_a_drag_waits_for_the_end_of_the_track(followed: tuple[Page, RobotSide, GoalsNode]) -> None:
+    page, robot, goals = followed
+    page.desk.world.busy.add(goals)
+    page.run(0.5)
+    robot.goals.clear()
+    page.drag(raised(0.04))
+    page.run(2.0)
+    assert not robot.goals, 'the next goal of the track would override it'
+    page.desk.world.busy.clear()
+    page.wait(lambda: track_of(goals) == 'none', 'the end of the track')
+    page.run(0.5)
+    last = raised(0.04)
+    assert not any(np.allclose(pose_matrix(goal.pose), last) for goal in robot.goals), 'by now it is late'
+    page.drag(last)
+    robot.wait(lambda: np.allclose(robot.goal(), last), 'the goal')
+    page.run(0.5)
+    assert np.allclose(robot.goal(), last), 'no goal of the track comes after it'
+
+
+def test_home_waits_for_the_end_of_the_track(
+    followed: tuple[Page, RobotSide, GoalsNode], capfd: pytest.CaptureFixture[str]
+) -> None:
+    page, robot, goals = followed
+    with called(robot) as names:
+        page.run(2.0)  # the viewer looks for services
+        page.desk.world.busy.add(goals)
+        page.press('Home')
+        page.run(2.0 * PATIENCE)
+        assert 'Home: ik_goals has not ended its track' in capfd.readouterr().err
+        page.desk.world.busy.clear()
+        page.wait(lambda: track_of(goals) == 'none', 'the end of the track')
+        page.run(0.5)
+        assert not names
+        page.press('Home')
+        page.wait(lambda: names == ['home'], 'home')
+
+
+# Sliders
+
+
+@pytest.fixture
+def sliders(server: viser.ViserServer) -> JointsPanel:
+    return JointsPanel(server.gui)
+
+
+def test_a_ball_joint_has_sliders_for_swing_and_twist(sliders: JointsPanel) -> None:
+    arm = Arm.from_file(ROOT / 'urdf' / 'ball_joint_arm.urdf.xacro')
+    sliders.show([arm])
+    (ball,) = [slider for slider in sliders._sliders if len(slider.joints) == 3]
+    assert ball.joints == arm.balls[0].joints
+    assert [len(slider.handles) for slider in sliders._sliders].count(1) == arm.n - 3
+    for q in arm.sample(np.random.default_rng(1), 20):
+        values = dict(zip(arm.joint_names, q.tolist(), strict=True))
+        sliders.set(values)
+        for name, value in ball.get().items():
+            assert value == pytest.approx(values[name], abs=math.radians(0.2))
+    for handle in ball.handles[:2]:
+        handle.value = math.degrees(arm.balls[0].swing)  # both: beyond the cone
+    positions = np.array([ball.get()[name] for name in arm.joint_names[:3]])
+    assert arm.ball_excess(np.append(positions, np.zeros(arm.n - 3))) < 1e-6
+    swing_x, swing_y, _ = arm.balls[0].swing_twist(tuple(positions.tolist()))
+    assert math.hypot(swing_x, swing_y) == pytest.approx(arm.balls[0].swing)
+
+
+def test_other_arms_have_a_slider_for_each_joint(sliders: JointsPanel) -> None:
+    sliders.show([ARM])
+    assert [slider.joints for slider in sliders._sliders] == [(name,) for name in ARM.joint_names]
+    sliders.set(dict.fromkeys(ARM.joint_names, 0.5))
+    assert all(slider.get()[slider.joints[0]] == pytest.approx(0.5, abs=1e-3) for slider in sliders._sliders)

@@ -1,24 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of plots, and the maps of the workspace, without a page."""
+"""Plots and maps of the workspace: what they show, and that nothing moves by them."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from desk import SEED_ARM, SEED_JOINTS, Page, RobotSide, showing
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
-from viewer_harness import SEED_ARM, SEED_JOINTS
 
 from ik_node.model.arm import Arm
+from ik_node.solver.goal import Goal
 from ik_node.solver.reachable_directions import fibonacci_sphere, reachable_directions
+from ik_node.solver.solver import IkSolver
 from ik_node.viewer.plots.history import LENGTH, PERIOD, Commands, History, positions, velocities
+from ik_node.viewer.reach import reach_map
 from ik_node.viewer.reach.grid import horizontal, vertical
 from ik_node.viewer.reach.heat import image
+from ik_node.viewer.reach.panel import AT_HEIGHT, AT_TOOL, WHOLE
 from ik_node.viewer.reach.reach_map import DIRECTIONS, WITHIN, computed
 
 ARM = Arm.from_urdf(SEED_ARM)
+BENT = np.array([0.3, 0.5, 0.9, 0.6, 0.4])
+Q = dict(zip(SEED_JOINTS, BENT.tolist(), strict=True))
 UNKNOWN = np.full(5, math.nan)
 
 
@@ -29,13 +36,12 @@ def message(seconds: float, *values: float, **more: list[float]) -> JointState:
 
 
 def test_rows_have_velocities_and_errors_and_the_oldest_go() -> None:
-    history = History(ARM)
-    goal = ARM.robot.link_pose('tool0', dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True)))
+    history, goal = History(ARM), ARM.robot.link_pose('tool0', Q)
     count = round(LENGTH / PERIOD) + 50
     for k in range(count):
         time = PERIOD * k
         assert history.due(time + 1e-9)
-        q = np.array([0.3 + 0.2 * time, 0.5, 0.9, 0.6, 0.4])
+        q = np.add(BENT, [0.2 * time, 0.0, 0.0, 0.0, 0.0])
         history.add(time, q, UNKNOWN, UNKNOWN, goal if k % 2 else None, directed=True)
         assert not history.due(time + 0.5 * PERIOD)
     rows = history.rows()
@@ -43,34 +49,24 @@ def test_rows_have_velocities_and_errors_and_the_oldest_go() -> None:
     assert rows[0].time == pytest.approx(50 * PERIOD)
     assert all(row.dq == pytest.approx([0.2, 0.0, 0.0, 0.0, 0.0], abs=1e-9) for row in rows)
     assert math.isnan(rows[0].errors[0])
+    wanted = ARM.fk(BENT)
     for row in rows[1::2]:
         position, direction = ARM.fk(row.q)
-        wanted = ARM.fk(np.array([0.3, 0.5, 0.9, 0.6, 0.4]))
         assert row.errors[0] == pytest.approx(np.linalg.norm(position - wanted[0]), abs=1e-9)
         assert math.cos(row.errors[1]) == pytest.approx(direction @ wanted[1], abs=1e-9)
-    assert all(row.singular > 0.0 for row in rows)
-
-
-def test_at_a_singularity_the_least_singular_value_vanishes() -> None:
-    history = History(ARM)
-    straight = np.array([0.3, 0.2, 0.0, 0.0, 0.0])
-    values = [np.linalg.svd(ARM.jacobian(q), compute_uv=False)[-2:] for q in (straight, ARM.middle)]
-    history.add(0.0, straight, UNKNOWN, UNKNOWN, None, directed=True)
-    history.add(1.0, np.array([0.3, 0.5, 0.9, 0.6, 0.4]), UNKNOWN, UNKNOWN, None, directed=True)
-    first, second = history.rows()
-    assert first.singular < 1e-9, values
-    assert second.singular > 1e-3
+    assert all(row.singular > 1e-3 for row in rows)
+    history.add(LENGTH, np.array([0.3, 0.2, 0.0, 0.0, 0.0]), UNKNOWN, UNKNOWN, None, directed=True)
+    assert history.rows()[-1].singular < 1e-9, 'the arm is straight'
 
 
 def test_what_is_behind_is_compared_at_the_time_of_the_measurement() -> None:
     commands = Commands()
+    assert np.isnan(commands.behind(message(1.0, 0.0), SEED_JOINTS[:1])).all()
     for k in range(10):
         commands.add(message(1.0 + 0.1 * k, 0.1 * k, -0.2 * k))
-    behind = commands.behind(message(1.25, 0.2, -0.4), SEED_JOINTS[:2])
-    assert behind == pytest.approx([0.05, -0.1])
-    assert np.isnan(commands.behind(message(0.5, 0.2, -0.4), SEED_JOINTS[:2])).all(), 'before all commands'
-    assert np.isnan(commands.behind(message(2.5, 0.2, -0.4), SEED_JOINTS[:2])).all(), 'after them'
-    assert np.isnan(Commands().behind(message(1.0, 0.0), SEED_JOINTS[:1])).all()
+    for seconds, behind in ((1.25, (0.05, -0.1)), (0.5, UNKNOWN[:2]), (2.5, UNKNOWN[:2])):
+        found = commands.behind(message(seconds, 0.2, -0.4), SEED_JOINTS[:2])
+        assert found == pytest.approx(behind, nan_ok=True)
 
 
 def test_a_message_may_lack_joints_and_velocities() -> None:
@@ -86,8 +82,7 @@ def test_grids_have_all_that_the_arm_reaches_and_lie_in_their_planes() -> None:
     flat = horizontal(ARM, 0.2, 20)
     assert np.allclose(flat.places[:, 2], 0.2)
     low, high = flat.places.min(axis=0) - 0.5 * flat.cell, flat.places.max(axis=0) + 0.5 * flat.cell
-    assert (points[:, :2] >= low[:2]).all()
-    assert (points[:, :2] <= high[:2]).all()
+    assert ((points >= low) & (points <= high))[:, :2].all()
     point = np.array([0.2, 0.1, 0.3])
     upright = vertical(ARM, point, 21)
     normal = np.cross(upright.right, upright.up)
@@ -97,8 +92,7 @@ def test_grids_have_all_that_the_arm_reaches_and_lie_in_their_planes() -> None:
         assert np.allclose(T[:3, :3].T @ T[:3, :3], np.eye(3))
         assert np.linalg.det(T[:3, :3]) == pytest.approx(1.0)
         first = grid.places[0] - grid.centre  # the top left: viser's images have y down
-        assert first @ T[:3, 0] < 0.0
-        assert first @ T[:3, 1] < 0.0
+        assert (first @ T[:3, :2] < 0.0).all()
         assert np.allclose(grid.places[size] - grid.places[0], grid.cell * T[:3, 1])
 
 
@@ -106,9 +100,9 @@ def test_a_map_has_the_shares_of_reachable_directions_and_ends_when_it_is_not_wa
     grid = horizontal(ARM, 0.2, 8)
     found = computed(ARM, grid, lambda: True)
     assert found is not None
-    directions = fibonacci_sphere(DIRECTIONS)
     expected = np.full(64, math.nan)
-    for rows, there, reached in reachable_directions(ARM, grid.places, directions, WITHIN):
+    given = ARM, grid.places, fibonacci_sphere(DIRECTIONS), WITHIN
+    for rows, there, reached in reachable_directions(*given):
         expected[rows] = np.where(there, reached.mean(axis=1), math.nan)
     assert np.array_equal(found.shares, expected, equal_nan=True)
     assert np.nanmax(expected) > 0.1
@@ -120,8 +114,89 @@ def test_a_map_has_the_shares_of_reachable_directions_and_ends_when_it_is_not_wa
 
 def test_what_is_out_of_reach_is_transparent() -> None:
     pixels = image(np.array([math.nan, 0.0, 0.5, 1.0]), 2)
-    assert pixels.shape == (2, 2, 4)
-    assert pixels[0, 0, 3] == 0
-    assert (pixels[..., 3].reshape(-1)[1:] > 0).all()
+    assert list(pixels[..., 3].reshape(-1) > 0) == [False, True, True, True]
     brightness = pixels[..., :3].astype(int).sum(axis=2).reshape(-1)[1:]
     assert list(brightness) == sorted(brightness)
+
+
+# In the page
+
+
+@pytest.fixture
+def shown() -> Iterator[tuple[Page, RobotSide]]:
+    """The arm at Q. Nothing that a test does moves it."""
+    with showing(SEED_ARM, **Q) as (page, robot):
+        yield page, robot
+        assert not robot.goals
+        assert not robot.joint_goals
+
+
+def charts(page: Page) -> list[str]:
+    """The titles of the charts that are shown."""
+    found = [c for c in page.controls.values() if c['kind'] == 'GuiUplotMessage']
+    return [chart['title'] for chart in found if chart['visible'] and chart['title']]
+
+
+def test_charts_are_shown_and_looking_back_moves_a_ghost_only(shown: tuple[Page, RobotSide]) -> None:
+    page, robot = shown
+    for k in range(30):
+        robot.move(**{**Q, 'joint1': 0.03 * k})
+        page.run(0.1)
+    page.choose('Show plots', True)
+    page.wait(lambda: any('Joints' in title for title in charts(page)), 'the charts')
+    assert not any('Following' in title for title in charts(page)), 'nothing is measured'
+    page.choose('Look back', True)
+    page.wait(lambda: page.control('Time [s]')['visible'], 'the slider')
+    here, seen = page.pose('/tip'), set()
+    for seconds in np.arange(0.0, -3.0, -0.5):
+        page.choose('Time [s]', float(seconds))
+        page.run(0.1)
+        ghost = next(name for name in page.nodes if name.startswith('/past/'))
+        seen.add(tuple(np.round(page.pose(ghost)[:3, :3].ravel(), 3)))
+    assert len(seen) > 3, 'the ghost has been in several places'
+    assert np.allclose(page.pose('/tip'), here), 'and the arm where it was'
+    page.wait(lambda: 'joint1 ' in page.words(), 'the values in words')
+    page.choose('Look back', False)
+    page.wait(lambda: not page.nodes['/past']['visible'], 'no ghost')
+    page.choose('Show plots', False)
+    page.wait(lambda: not charts(page), 'no charts')
+
+
+@pytest.fixture
+def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reach_map, 'SIZES', (12, 20))
+
+
+@pytest.mark.usefixtures('coarse')
+def test_a_map_lies_where_it_is_wanted(shown: tuple[Page, RobotSide]) -> None:
+    page, _ = shown
+    page.choose('Show a map', True)
+    page.wait(lambda: '/map/plane' in page.nodes, 'the map')
+    assert page.nodes['/map/plane']['render_width'] == pytest.approx(2.0 * ARM.reach, rel=1e-6)
+    assert page.pose('/map/plane')[2, 3] == pytest.approx(ARM.fk(BENT)[0][2], abs=1e-3)
+    page.choose('Where', AT_HEIGHT)
+    page.choose('Height (mm)', 150.0)
+    page.wait(lambda: abs(page.pose('/map/plane')[2, 3] - 0.15) < 1e-6, 'the map at that height')
+    page.choose('Show a map', False)
+    page.wait(lambda: '/map/plane' not in page.nodes, 'no map')
+
+
+@pytest.mark.usefixtures('coarse')
+def test_the_whole_workspace_is_a_cloud_of_what_can_be_reached(shown: tuple[Page, RobotSide]) -> None:
+    page, _ = shown
+
+    def points() -> np.ndarray:
+        node = page.nodes.get('/map/points')
+        return np.zeros((0, 3)) if node is None else node['points'].astype(float).reshape(-1, 3)
+
+    page.choose('Where', WHOLE)
+    page.choose('Show a map', True)
+    places = page.wait(lambda: points().tolist(), 'the first map')
+    finer = page.wait(lambda: len(points()) > 2 * len(places) and points().tolist(), 'a finer one')
+    assert '/map/plane' not in page.nodes
+    solver = IkSolver(ARM)
+    assert all(solver.solve(Goal(place)).solved for place in finer[::10])
+    page.choose('At least (%)', 50)
+    page.wait(lambda: 0 < len(points()) < len(finer), 'fewer points')
+    page.choose('Where', AT_TOOL)
+    page.wait(lambda: '/map/plane' in page.nodes and '/map/points' not in page.nodes, 'a plane')
