@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""steady(): the clock by which durations are measured, as rclpy's Clock of STEADY_TIME."""
+"""steady(): the clock of durations and time budgets, as rclpy's Clock of STEADY_TIME."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -19,6 +18,7 @@ from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.report import Report
 from ik_node.control.state.snapshot import Snapshot
 from ik_node.control.state.states import State
+from ik_node.steady import steady
 
 SETTINGS = ArmSettings(**PARAMETERS)
 PERIOD = 1.0 / SETTINGS.publish_rate
@@ -33,7 +33,7 @@ class Asked:
     tool: str = ''
     source: str = 'test'
     moves: bool = True
-    arrival: float = field(default_factory=time.perf_counter)
+    arrival: float = field(default_factory=steady)
     received: float = 0.0
     goal_time: float | None = None
     stamp: str = ''

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from ik_node.solver.limit_distances import held_idle
 from ik_node.solver.redundancy.self_motions import SelfMotions, is_redundant
 from ik_node.solver.restarts import RandomRestarts
 from ik_node.solver.unreachable import UnreachableGoals
+from ik_node.steady import steady
 
 MISSED_SHARE = 1e-3  # restarts continue until the estimated share of missed solutions is below this
 DESCENTS_PER_ESTIMATE = 256
@@ -73,7 +73,7 @@ class AllSolutions:
         Also whether the list is shown to be complete. time_budget: seconds after which restarts stop. Of a
         self-motion the configuration nearest to seed (n,) is returned.
         """
-        began = time.perf_counter()
+        began = steady()
         arm, elimination, packed = self._arm, self._elimination, goal.packed
         form = None if math.isnan(packed[DIRECTION]) else self._form
         found, start = np.empty((MOST_SOLUTIONS, arm.n)), np.empty(arm.n)
@@ -239,7 +239,7 @@ class AllSolutions:
             if any(self._is_beside(q, curve) for curve in curves):
                 continue
             found[kept] = q
-            members = self._self_motion(goal, q) if time.perf_counter() < deadline else q[None]
+            members = self._self_motion(goal, q) if steady() < deadline else q[None]
             if len(members) > 1:
                 curves.append(members)
                 found[kept] = self._nearest_member(goal, members, start)
@@ -272,7 +272,7 @@ class AllSolutions:
         per_check = REDUNDANT_PER_CHECK if redundant else DESCENTS_PER_CHECK
         if unite:
             count = self._united(goal, start, found, 0, count, curves, deadline)
-        while descents < MOST_DESCENTS and time.perf_counter() < deadline:
+        while descents < MOST_DESCENTS and steady() < deadline:
             known = count
             count, hits = self._explored(goal, limits, start, per_check, state, redundant, found, count)
             if unite:

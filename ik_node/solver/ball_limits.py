@@ -40,7 +40,7 @@ def beyond_a_ball(arm: Arm, q: Array) -> tuple[float, Ball | None, str]:
 def ball_in_the_way(search: RandomRestarts, goal: Goal, seed: Array, deadline: float) -> Reason | None:
     """Return which ball's limits a solution without them exceeds, None if none is found.
 
-    Such a solution shows what excludes it, not that there is no other. deadline: time.perf_counter() at which
+    Such a solution shows what excludes it, not that there is no other. deadline: steady() at which
     the search gives up.
     """
     q = seed.copy()

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,6 +20,7 @@ from ik_node.solver.known_poses import KnownPoses
 from ik_node.solver.restarts import RandomRestarts
 from ik_node.solver.unit_size import UnitSize
 from ik_node.solver.workspace_bounds import radial_bounds
+from ik_node.steady import steady
 
 WIDE = (0.3, 0.03, 3e-3, 1e-4, 1e-5)  # decreasing weights, times the reach: the direction dominates at first
 NARROW = (0.02, 1e-3, 1e-4, 1e-5)  # the position dominates throughout
@@ -106,7 +106,7 @@ class ClosestSearch:
     ) -> ClosestConfiguration:
         """Return the closest configuration to goal, near seed (n,); found (n,) is one more start.
 
-        deadline: time.perf_counter() after which the numeric search starts no more descents. beyond: the
+        deadline: steady() after which the numeric search starts no more descents. beyond: the
         position is known to be out of reach. endless: ignore the limits of revolute joints and, where no
         formula serves, the direction.
         """
@@ -180,7 +180,7 @@ class ClosestSearch:
             if kernels.meet_tolerances(*model, packed, *within, *starts, first, last, marks, q):
                 kernels.wrap_rows_into_limits(size.limits, arm.period, seed / size.units, q[None], 1)
                 return q * size.units
-            if time.perf_counter() > deadline:
+            if steady() > deadline:
                 break
         return None
 
@@ -205,7 +205,7 @@ class ClosestSearch:
         ended = False
         while not ended:
             ended = kernels.nearest_places(*task, *starts, _starts_per_check(), progress, *places)
-            ended = ended or time.perf_counter() > deadline
+            ended = ended or steady() > deadline
         return table, errors, int(progress[1])
 
     def _multistart(
@@ -225,7 +225,7 @@ class ClosestSearch:
         for first in range(0, most, step):
             last = min(first + step, most)
             count = kernels.multistart(*task, *starts, first, last, *rows, count, least)
-            if time.perf_counter() > deadline:
+            if steady() > deadline:
                 break
         return table, errors, count
 

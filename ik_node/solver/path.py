@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -15,6 +14,7 @@ from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import NO_FORM, ClosedForm
 from ik_node.solver.goal import Goal, PathSolution, Solutions
+from ik_node.steady import steady
 
 FIRST_STATIONS = 9  # points of a path at which arms without an exact formula look for branches
 MOST_STATIONS = 64  # with those added where no branch has been found
@@ -36,7 +36,7 @@ def best_path(
     time_budget: float,
 ) -> PathSolution:
     """Return the path over goals (N, 9) whose largest joint move is least; see IkSolver.solve_path."""
-    deadline = time.perf_counter() + time_budget
+    deadline = steady() + time_budget
     if len(goals) == 0:
         return PathSolution(np.empty((0, arm.n)), np.empty(0, dtype=np.bool_), 0.0, ())
     constants = NO_FORM if form is None else form.constants
@@ -47,7 +47,7 @@ def best_path(
     else:
 
         def every(k: int) -> list[Array]:
-            left = max(deadline - time.perf_counter(), 1e-9)
+            left = max(deadline - steady(), 1e-9)
             return [one.q for one in solve_all(Goal.unpacked(goals[k]), seed, time_budget=left)]
 
         found, counts = _by_following(arm, period, constants, goals, options, every)

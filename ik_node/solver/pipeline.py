@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -24,6 +23,7 @@ from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
 from ik_node.solver.redundancy.self_motions import is_redundant
 from ik_node.solver.restarts import RandomRestarts, SearchResult
 from ik_node.solver.unreachable import NearMiss, UnreachableGoals, least_miss
+from ik_node.steady import steady
 
 LIMIT_MARGIN = 1e-4  # rad: if a solution exceeds limits by less, algebra is not conclusive
 SOLVED = Status.SOLVED  # looking it up in the enumeration takes longer
@@ -39,7 +39,7 @@ FEW_RESTARTS = 16  # before algebra decides whether there is a solution
 class Task:
     """A goal and the intermediate results of the stages.
 
-    seed (n,). deadline: time.perf_counter() when the budget [s] ends. excluded: formula or elimination find
+    seed (n,). deadline: steady() when the budget [s] ends. excluded: formula or elimination find
     no solution within the limits; rounding near double roots and limits may hide one with errors
     below RESIDUAL_MARGIN. near_miss: the solution with the smallest limit violation. q (n,): start of the
     next search, and the best of the last one. found: result of the last search. closest: the closest one.
@@ -58,7 +58,7 @@ class Task:
     @property
     def late(self) -> bool:
         """Whether the time budget has ended."""
-        return time.perf_counter() > self.deadline
+        return steady() > self.deadline
 
 
 class Stage(Protocol):
@@ -341,7 +341,7 @@ class Pipeline:
 
         excluded: the formula finds no solution, see ByFormula.nearest.
         """
-        deadline = time.perf_counter() + budget
+        deadline = steady() + budget
         near_miss = None
         if excluded:
             near_miss = least_miss(self.search.arm, self._unreachable.by_formula(goal.packed, seed))

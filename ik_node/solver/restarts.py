@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import NamedTuple
@@ -22,6 +21,7 @@ from ik_node.kernels.runtime.specialised import filled
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.goal import Goal
 from ik_node.solver.methods.registry import METHODS
+from ik_node.steady import steady
 
 ITERATIONS_PER_CHECK = 1920  # at most, between two checks of the clock: about half a millisecond
 WEIGHT_PER_REACH = 0.2  # one radian weighs as much as this share of the reach
@@ -125,7 +125,7 @@ class RandomRestarts:
     def search(
         self, goal: Goal, q: Array, deadline: float, most: int | None = None, limits: Array | None = None
     ) -> SearchResult:
-        """Search from q (n,), in place; deadline: time.perf_counter() at which it gives up.
+        """Search from q (n,), in place; deadline: steady() at which it gives up.
 
         most: restarts, if fewer than the budget allows. limits: if others than those of the arm.
         """
@@ -141,7 +141,7 @@ class RandomRestarts:
             )
             if solved:
                 return SearchResult(True, position_error, direction_error, restarts)
-            out_of_time = time.perf_counter() > deadline
+            out_of_time = steady() > deadline
             if out_of_time or last > restarts_allowed:
                 return SearchResult(False, position_error, direction_error, restarts, out_of_time)
             first = last
@@ -187,7 +187,7 @@ class RandomRestarts:
         trial = q.copy()
         best, least = (math.inf, math.inf), math.inf
         for start in range(starts if out_of_reach else most):
-            if (start >= enough and least <= tolerance) or (start and time.perf_counter() > deadline):
+            if (start >= enough and least <= tolerance) or (start and steady() > deadline):
                 break
             if start == starts:
                 enough = 3 * starts

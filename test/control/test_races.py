@@ -4,29 +4,21 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from control_harness import AFTER, SETTINGS, Asked, Rig
+from control_harness import SETTINGS, Asked, Rig
 from small_arm import arm_urdf
 
 import ik_node
-from ik_node import Goal
-from ik_node.control.controller.controller import VOID, ArmController
-from ik_node.control.locks import LockOrderError, OrderedLock, Rank, _held
+from ik_node.control.controller.controller import VOID
+from ik_node.control.controller.inbox import SLOW, Inbox
+from ik_node.control.locks import LockOrderError, OrderedLock, Rank
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.robot_models import build_models
-from ik_node.control.robot.tree_model import TreeModel
-from ik_node.control.settings.arm import ArmSettings
-from ik_node.control.settings.robot import RobotSettings
 from ik_node.control.state.requests import HomeRequest
 from ik_node.control.state.states import State
-from ik_node.model.urdf.description import load_description
-from ik_node.share import share_path
+from ik_node.steady import steady
 
 LONG = 10.0  # [s] in which a thread ends that nothing holds up
 
@@ -39,66 +31,13 @@ def elsewhere(act: Callable[[], object]) -> None:
     assert not thread.is_alive()
 
 
-# Goals
-
-
-@pytest.fixture(scope='module')
-def tree() -> TreeModel:
-    """Two arms on one torso."""
-    general = ArmSettings(tools=('left', 'right'), self_collision='false')
-    settings = RobotSettings(general, {tool: {'tip_link': f'{tool}_tool0'} for tool in general.tools})
-    text = load_description(share_path('urdf', 'torso_arms.urdf.xacro'))
-    return build_models(text, settings, {})['left']
-
-
-@pytest.mark.parametrize(('read', 'name'), [(1, 'model'), (2, 'tree')])
-def test_a_hand_that_takes_over_while_a_goal_of_a_stream_is_solved_costs_no_report(read, name, request):
-    """The hand forgets the last goal directly after the goal thread has read it for the read-th time."""
-    model = request.getfixturevalue(name)
-    rig, tool = Rig(model), '' if name == 'model' else 'left'
-    arm, columns = model.of(tool)
-    targets, reads = rig.controller._targets, []
-
-    class Interrupted(type(targets)):
-        finding = False
-
-        def find(self, *arguments):
-            self.finding = True
-            try:
-                return super().find(*arguments)
-            finally:
-                self.finding = False
-
-        @property
-        def _last(self):
-            found = self._kept
-            if self.finding and found is not None and len(reads) < read:
-                reads.append(found)
-                if len(reads) == read:
-                    elsewhere(lambda: rig.controller.steer(np.full(len(model.index), 0.1), rig.time))
-            return found
-
-        @_last.setter
-        def _last(self, value):
-            self._kept = value
-
-    targets._kept = targets.__dict__.pop('_last')
-    targets.__class__ = Interrupted
-    for k, angle in enumerate((0.2, 0.21)):  # the second follows the first one, however slow the computer is
-        goal = Goal(*arm.arm.fk(np.full(len(columns), angle)))
-        last = Asked(goal, tool, arrival=AFTER + 0.01 * k)
-        rig.controller.submit(last)
-    assert len(reads) == min(read, 2)  # one in find, one in _solve
-    assert [report.status for report in rig.reports if report.request is last] == ['solved']
-
-
 class Broken:
     """A request that fails where no request should."""
 
     def __init__(self, where):
         self.where = where
 
-        self.tool, self.source, self.moves, self.arrival = 'broken', 'test', True, time.perf_counter()
+        self.tool, self.source, self.moves, self.arrival = 'broken', 'test', True, steady()
 
     def wanted(self, _):
         if self.where == 'reading':
@@ -119,20 +58,6 @@ def test_a_request_that_fails_unexpectedly_is_reported_and_drops_no_other(model,
         'broken': 'rejected',
         'good': 'solved',
     }
-
-
-def test_an_error_while_a_goal_is_taken_over_stops_the_arm(model, monkeypatch):
-    rig = Rig(model)
-    monkeypatch.setattr(type(rig.controller._tracker), 'begin', lambda *_: 1 / 0)
-    request = Asked({'yaw': 1.0})
-    with pytest.raises(ZeroDivisionError):
-        rig.controller.submit(request)
-    rig.settle()
-    assert abs(rig.position('yaw')) < 1e-3
-    assert [report.status for report in rig.reports if report.request is request] == ['rejected']
-
-
-# Reports
 
 
 def test_no_report_overtakes_another_and_the_last_one_is_the_newest(model):
@@ -173,20 +98,6 @@ def test_a_receiver_that_raises_or_asks_again_loses_no_report_and_keeps_their_or
     assert heard == [(1, 'moving'), 'returned', (2, 'moving'), (3, 'rejected')]
 
 
-def test_receivers_are_called_without_locks(model):
-    rig, held = Rig(model), []
-    rig.controller._reports._receive = lambda _: held.append(list(_held.locks))
-    rig.output.take = lambda _: rig.controller.fault('the output has failed')
-    rig.controller.submit(Asked({'yaw': 0.3}))
-    rig.tick(3)
-    assert rig.state is State.FAULTED
-    assert held
-    assert not any(held)
-
-
-# Samples
-
-
 def held_up(thing, name):
     """Have the next call of a method wait before it begins; return the events 'it is there' and 'go on'."""
     there, go_on, act = threading.Event(), threading.Event(), getattr(thing, name)
@@ -225,16 +136,12 @@ def in_order(rig, act):
     return happened
 
 
-@pytest.mark.parametrize('end', ['stop', 'deactivate'])
+@pytest.mark.parametrize('end', ['stop', 'deactivate', 'halt'])
 def test_no_sample_that_was_decided_before_a_stop_goes_out_after_it(model, end):
     rig = Rig(model)
-    assert in_order(rig, getattr(rig.controller, end)) == ['sample', 'returned']
-
-
-def test_outputs_are_halted_once_the_sample_under_way_is_out_and_no_other_follows(model):
-    rig = Rig(model)
-    assert in_order(rig, rig.controller.halt) == ['sample', 'halted', 'returned']
-    assert rig.tick() is None
+    halted = ['halted'] if end == 'halt' else []
+    assert in_order(rig, getattr(rig.controller, end)) == ['sample', *halted, 'returned']
+    assert end != 'halt' or rig.tick() is None
 
 
 def test_a_sample_of_a_motion_that_a_measurement_has_ended_does_not_go_out(real):
@@ -272,29 +179,17 @@ class Interrupted(Asked):
         return self.what
 
 
-def test_a_goal_from_before_a_stop_does_not_move_the_arm_after_a_resume(model):
-    rig = Rig(model)
-    request = Interrupted({'yaw': 1.0})
-    request.rig = rig
-    rig.controller.submit(request)
-    rig.tick(50)
-    assert rig.state is State.HOLDING
-    assert rig.position('yaw') == 0.0
-    (report,) = [report for report in rig.reports if report.request is request]
-    assert 'stopped or changed since the request' in report.message
-
-
-@pytest.mark.parametrize('last', [Asked({'pitch': 0.5}, tool='other'), HomeRequest(tool='other')])
-def test_a_goal_whose_turn_comes_after_a_stop_and_a_resume_does_not_move_the_arm_either(model, last):
-    """It was taken from the inbox together with the one that takes its time."""
-    rig = Rig(model)
-    first, last = Interrupted({'yaw': 1.0}), replace(last, arrival=time.perf_counter())
+def test_goals_from_before_a_stop_do_not_move_the_arm_after_a_resume(model):
+    """The others were taken from the inbox together with the one that takes its time."""
+    rig, first = Rig(model), Interrupted({'yaw': 1.0})
     first.rig = rig
-    rig.controller.submit(first, last)
+    others = Asked({'yaw': 0.5}, tool='other'), HomeRequest(tool='another')
+    rig.controller.submit(first, *others)
     rig.tick(50)
-    assert rig.state is State.HOLDING
-    (report,) = [report for report in rig.reports if report.request is last]
-    assert (report.status, VOID in report.message) == ('rejected', True)
+    assert (rig.state, rig.position('yaw')) == (State.HOLDING, 0.0)
+    told = {id(report.request): report for report in rig.reports if report.request is not None}
+    assert [told[id(one)].status for one in (first, *others)] == ['rejected'] * 3
+    assert all(VOID in told[id(one)].message for one in others)
     assert rig.go(yaw=0.1).status == 'solved'
 
 
@@ -308,17 +203,12 @@ def ends_a_fault(rig):
     rig.controller.resume()
 
 
-def ends_a_fault_by_a_pause(rig):
-    rig.controller.fault('made up')
-    pauses(rig)
-
-
 def pauses(rig):
     rig.controller.deactivate()
     rig.controller.activate()
 
 
-@pytest.mark.parametrize('act', [ends_hand_guiding, ends_a_fault, ends_a_fault_by_a_pause, pauses])
+@pytest.mark.parametrize('act', [ends_hand_guiding, ends_a_fault, pauses])
 def test_a_goal_from_before_the_arm_was_given_back_is_void(real, act):
     real.measure_all()
     request = Asked({'yaw': 1.0})
@@ -329,30 +219,6 @@ def test_a_goal_from_before_the_arm_was_given_back_is_void(real, act):
     real.controller.submit(request)
     assert VOID in real.reports[-1].message
     assert real.go(yaw=1.0).status == 'solved'
-
-
-def test_a_goal_from_before_the_first_activation_is_void_even_without_an_arm(model):
-    reports = []
-    controller, request = ArmController(reports.append), Asked({'yaw': 1.0})
-    controller.activate()
-    assert controller.configure(model, SETTINGS)
-    controller.submit(request)
-    assert VOID in reports[-1].message
-
-
-def test_settings_of_another_arm_are_read_where_no_change_of_a_parameter_can_come_between(model):
-    rig, ranks = Rig(model), []
-
-    def settings():
-        ranks.extend(lock.rank for lock in _held.locks)
-        return replace(SETTINGS, speed_scaling=0.05)
-
-    assert rig.controller.configure(model, settings)
-    assert Rank.ROBOT in ranks
-    assert rig.controller._settings.speed_scaling == 0.05
-
-
-# Locks
 
 
 def test_a_wrong_order_of_locks_raises():
@@ -397,3 +263,15 @@ def test_another_arm_takes_over_after_the_last_setpoint_of_the_one_before(model,
         rig.tick()
     replacing.join(LONG)
     assert done == [True]
+
+
+def test_a_worker_that_takes_long_is_mentioned_until_it_comes_back(monkeypatch):
+    now, inbox = [0.0], Inbox()
+    monkeypatch.setattr(steady, 'read', lambda: now[0])
+    for asked in (False, True):
+        inbox.put(HomeRequest()) if asked else inbox.put_change()
+        inbox.take(None)
+        now[0] += 1.1 * SLOW
+        assert bool(inbox.slow) is asked  # no request waits for a change
+    inbox.take(0.0)
+    assert inbox.slow == ''

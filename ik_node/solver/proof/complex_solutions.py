@@ -10,7 +10,6 @@ Wampler, The Numerical Solution of Systems of Polynomials, 2005, chapters 7 and 
 from __future__ import annotations
 
 import itertools
-import time
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from ik_node.checks import Array
 from ik_node.model.rotations import hat
 from ik_node.solver.elimination.task_joints import TaskChain
+from ik_node.steady import steady
 
 Complex = NDArray[np.complex128]
 
@@ -38,8 +38,8 @@ class OutOfTimeError(Exception):
 
 
 def check_time(deadline: float) -> None:
-    """Raise OutOfTimeError if time.perf_counter() is beyond deadline."""
-    if time.perf_counter() > deadline:
+    """Raise OutOfTimeError if steady() is beyond deadline."""
+    if steady() > deadline:
         raise OutOfTimeError
 
 
@@ -74,7 +74,7 @@ class ComplexSolutions:
     def of(self, position: Array, direction: Array, deadline: float) -> Complex:
         """Return the solutions (k, 5) [rad or m] of a goal: position (3,) [m], unit direction (3,).
 
-        deadline: time.perf_counter() at which it gives up. Raises OutOfTimeError.
+        deadline: steady() at which it gives up. Raises OutOfTimeError.
         """
         chain, sphere = self._chain, _Sphere(direction)
         end = np.concatenate([(position - chain.origin) / chain.size, np.zeros(2)])

@@ -13,7 +13,6 @@ enclosures.py and on this file, not on the numerical search for the solutions.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from threading import TIMEOUT_MAX, Lock
 from weakref import WeakKeyDictionary
@@ -31,6 +30,7 @@ from ik_node.solver.proof.complex_solutions import ComplexSolutions, OutOfTimeEr
 from ik_node.solver.proof.enclosures import Enclosing, Enclosure
 from ik_node.solver.proof.exact_geometry import geometry_of, special_nearby
 from ik_node.solver.proof.solution_bounds import GENERAL, most_solutions
+from ik_node.steady import steady
 
 ROUNDING = 1e-15  # of goals, share of the reach and rad: real solutions have to outlast that
 MOST_LIMIT = 1e6  # rad or m: up to there ROOT_SLACK is far more than rounding
@@ -62,7 +62,7 @@ class Prover:
     def __init__(self, arm: Arm, deadline: float) -> None:
         """Find out how many complex solutions a goal has, which takes a second or two, for some arms five.
 
-        deadline: time.perf_counter() at which it gives up. Raises OutOfTimeError, MissingError without
+        deadline: steady() at which it gives up. Raises OutOfTimeError, MissingError without
         python-flint.
         """
         self._rejection, self.bound = '', 0
@@ -179,7 +179,7 @@ def prove(arm: Arm, goal: Goal, seed: Array, time_budget: float) -> Proof:
     seed (n,) decides the order. The first call for an arm takes a second or two, for some five. Raises
     MissingError without python-flint.
     """
-    deadline = time.perf_counter() + time_budget
+    deadline = steady() + time_budget
     late = Proof(
         False, np.empty((0, arm.n)), np.empty(0), 0, 0, f'the time budget of {time_budget:g} s is used up'
     )

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import time
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +16,7 @@ from ik_node.model.arm import Arm, frozen
 from ik_node.solver.elimination.elimination import MOST_SOLUTIONS
 from ik_node.solver.goal import Goal
 from ik_node.solver.redundancy.locked_joints import LockedJoints, ReducedArm
+from ik_node.steady import steady
 
 SPACING = 0.1  # [rad] of the values of joint 1, at most
 SLIDES = 64  # values of a prismatic joint 1
@@ -74,7 +74,7 @@ class SelfMotions:
         """Write the configuration nearest to start (n,) of each self-motion to found (k, n); their number.
 
         goal (9,). limits (2, n): equal for idle joints. state: of random numbers. deadline:
-        time.perf_counter() at which it gives up. None are found where the other joints have no elimination.
+        steady() at which it gives up. None are found where the other joints have no elimination.
         """
         elimination, arm = self._reduced.solver.elimination, self._arm
         if math.isnan(goal[DIRECTION]) or elimination is None or not elimination.forms(goal):
@@ -90,7 +90,7 @@ class SelfMotions:
             inside = rows[:count][((rows[:count] >= low) & (rows[:count] <= high)).all(axis=1)]
             known.append(np.column_stack([np.full(len(inside), value), inside]))
             first.append(first[-1] + len(inside))
-            if time.perf_counter() > deadline:
+            if steady() > deadline:
                 return 0
         model = arm.joints, arm.tool, limits, opened, arm.period
         curves = self._grid, np.array(first), np.vstack(known)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import time
+from ik_node.steady import steady
 
 
 class Clock:
@@ -11,14 +11,14 @@ class Clock:
 
     def __init__(self, budget: float) -> None:
         self.budget = budget
-        self._end = time.perf_counter() + budget
+        self._end = steady() + budget
 
     @property
     def late(self) -> bool:
         """Whether the budget has ended."""
-        return time.perf_counter() > self._end
+        return steady() > self._end
 
     @property
     def left(self) -> float:
         """The remaining budget [s], greater than 0 as solvers require."""
-        return max(self._end - time.perf_counter(), 1e-9)
+        return max(self._end - steady(), 1e-9)
