@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from ik_node.control.settings.arm import ArmSettings
+
+FOLDING = ArmSettings(tip_link='hand', tool_axis=(1.0, 0.0, 0.0), tool_point=(0.05, 0.0, 0.0))
 POST = '<collision><origin xyz="0.3 0 0.25"/><geometry><box size="0.04 0.04 0.5"/></geometry></collision>'
 
 

@@ -77,11 +77,10 @@ class Behind:
         assert self.commands[-1] == pytest.approx(self.rig.position('yaw'), abs=1e-9)
 
 
-@pytest.mark.parametrize('rate', [100.0, 500.0])
-def test_stops_keep_the_limits_at_the_controller(model: ArmModel, rate: float) -> None:
-    arm = Behind(model, rate, seed=1)
+def test_stops_keep_the_limits_at_the_controller(model: ArmModel) -> None:
+    arm = Behind(model, 100.0, seed=1)
     random = np.random.default_rng(2)
-    for _ in range(20):
+    for _ in range(8):
         goal = random.choice([-1.5, 1.5])
         arm.rig.go(yaw=goal)
         arm.tick(int(random.integers(3, 90)))
@@ -91,10 +90,9 @@ def test_stops_keep_the_limits_at_the_controller(model: ArmModel, rate: float) -
     arm.judge()
 
 
-@pytest.mark.parametrize('rate', [100.0, 500.0])
-def test_goals_as_a_stream_keep_the_limits_at_the_controller(model: ArmModel, rate: float) -> None:
-    arm = Behind(model, rate, seed=3)
-    for k in range(300):
+def test_goals_as_a_stream_keep_the_limits_at_the_controller(model: ArmModel) -> None:
+    arm = Behind(model, 100.0, seed=3)
+    for k in range(200):
         if k % 2 == 0:
             time = 0.01 * k + 0.3
             arm.rig.go(yaw=0.2 + 0.5 * (1.0 - np.cos(1.5 * time)))
@@ -117,12 +115,11 @@ def test_a_controller_that_was_sent_nothing_in_time_is_joined_where_it_is(model:
     arm.judge()
 
 
-@pytest.mark.parametrize('rate', [100.0, 500.0])
 def test_a_controller_that_coasted_while_the_computer_stood_still_is_joined_where_it_is(
-    model: ArmModel, rate: float
+    model: ArmModel,
 ) -> None:
-    arm = Behind(model, rate, seed=5)
-    for k in range(300):
+    arm = Behind(model, 500.0, seed=5)
+    for k in range(200):
         place = 0.2 + 0.5 * (1.0 - np.cos(0.015 * k))
         assert arm.rig.controller.steer(np.array([place, 0.0, 0.0, 0.0, 0.0]), arm.rig.time)
         arm.tick()
@@ -133,9 +130,8 @@ def test_a_controller_that_coasted_while_the_computer_stood_still_is_joined_wher
     arm.judge()
 
 
-@pytest.mark.parametrize('rate', [100.0, 500.0])
-def test_motions_from_rest_keep_the_limits_however_late_they_arrive(model: ArmModel, rate: float) -> None:
-    arm = Behind(model, rate, seed=6, latest=0.5)
+def test_motions_from_rest_keep_the_limits_however_late_they_arrive(model: ArmModel) -> None:
+    arm = Behind(model, 100.0, seed=6, latest=0.5)
     arm.tick()
     for k in range(3):
         arm.rig.go(yaw=(-1.0, 1.0)[k % 2])
@@ -144,9 +140,8 @@ def test_motions_from_rest_keep_the_limits_however_late_they_arrive(model: ArmMo
     arm.judge()
 
 
-@pytest.mark.parametrize('rate', [100.0, 500.0])
-def test_stops_keep_the_limits_on_a_computer_that_is_always_late(model: ArmModel, rate: float) -> None:
-    arm = Behind(model, rate, seed=7, latest=0.5)
+def test_stops_keep_the_limits_on_a_computer_that_is_always_late(model: ArmModel) -> None:
+    arm = Behind(model, 100.0, seed=7, latest=0.5)
     arm.tick()
     arm.rig.go(yaw=1.0)
     arm.tick(360)
@@ -194,18 +189,6 @@ def test_a_first_late_stop_keeps_the_limits_where_references_have_been_as_late(m
     arm._arrival = arm.rig.time + 0.7
     arm.tick(250)
     assert arm.rig.state is State.STOPPED, arm.rig.reports[-1].message
-    arm.judge()
-
-
-def test_a_first_motion_begins_however_old_the_references_are(model: ArmModel) -> None:
-    arm = Behind(model, 100.0, seed=9, latest=1e-6)
-    arm.age = 3.0
-    arm.tick()
-    arm.rig.go(yaw=0.5)
-    arm.tick(400)
-    arm.rig.go(yaw=0.2)
-    arm.tick(400)
-    assert arm.rig.state is State.HOLDING, arm.rig.reports[-1].message
     arm.judge()
 
 
@@ -258,32 +241,3 @@ def test_a_stop_that_alone_is_late_is_a_fault_and_the_arm_goes_on_from_where_its
     arm.tick(500)
     assert arm.rig.state is State.HOLDING, arm.rig.reports[-1].message
     arm.judge()
-
-
-def test_a_reference_without_some_joints_is_none(model: ArmModel) -> None:
-    rig = Driven(model)
-    rig.measure_all()
-    rig.tick(2)
-    for k in range(60):
-        rig.controller.on_reference({'yaw': 0.0}, rig.time)
-        if k == 0:
-            rig.go(yaw=0.5)
-        rig.tick()
-    assert not rig.output.sent[-1][1].on_arrival
-    rig.controller.stop()
-    rig.tick(90)
-    assert rig.state is State.STOPPED, rig.reports[-1].message
-
-
-def test_a_motion_from_rest_that_was_not_sent_leaves_the_controller_where_it_is(model: ArmModel) -> None:
-    rig = Driven(model)
-    start = dict.fromkeys(ARM_JOINTS, 0.0)
-    rig.measure_all()
-    rig.tick(2)
-    rig.controller.on_reference(start, rig.time)
-    rig.go(yaw=0.5)
-    rig.tick()
-    trajectories = rig.controller._outputs.trajectories
-    trajectories.sent(rig.output.sent[-1][1])
-    trajectories.withdraw()
-    assert trajectories.heard(rig.time, start) == ''

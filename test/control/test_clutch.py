@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clutch: open until it is closed, and open again whatever goes wrong."""
+"""The clutch and the poses of a hand: open until it is closed, and open again whatever goes wrong."""
 
 from __future__ import annotations
 
@@ -17,9 +17,14 @@ from ik_node.control.state.states import State
 from ik_node.control.teleop.clutch import DROPPED, Clutch
 from ik_node.control.teleop.jog_kinematics import rotation_about
 from ik_node.control.teleop.pose_distance import TURNED
+from ik_node.control.teleop.pose_smoother import PoseSmoother
 
 Q = np.array([0.2, 0.3, 0.4, 0.1, 0.2])
+
+
 REQUIRED = replace(SETTINGS, position_scale=2.0)
+
+
 NONE = replace(SETTINGS, clutch='none')
 
 
@@ -92,17 +97,6 @@ def test_a_hand_that_was_silent_counts_from_where_the_tool_is(model):
     assert goal.position == pytest.approx(model.arm.fk(moved)[0])
 
 
-def test_two_who_disagree_on_the_clutch_hardly_move_the_tool(model):
-    clutch, point = Clutch(), model.arm.fk(Q)[0]
-    for k in range(50):
-        time = 0.02 * k
-        clutch.enable(True, time, 0.5, 0)
-        goal = clutch.goal(pose_at([0.004 * k, 0.0, 0.0]), at(model), time + 0.001, REQUIRED)
-        assert goal.position == pytest.approx(point)
-        clutch.enable(False, time + 0.002, 0.5, 0)
-        assert not clutch.engaged(time + 0.003, REQUIRED)
-
-
 def test_without_a_clutch_only_a_pose_near_the_tool_is_a_first_one(model):
     clutch, point = Clutch(), model.arm.fk(Q)[0]
     offsets = np.outer([0.5, 0.11, 0.09, 0.3, 0.5], [0.0, 0.0, 1.0])
@@ -118,27 +112,15 @@ def test_without_a_clutch_only_a_pose_near_the_tool_is_a_first_one(model):
     assert clutch.goal(tip_at(model, [0.0, 0.3, 0.0]), at(model), 3.04, NONE) is None  # a leap
 
 
-def test_a_clutch_that_is_used_counts_though_none_is_required(model):
-    clutch, hand = Clutch(), tip_at(model)
-    assert clutch.goal(hand, at(model), 0.0, NONE) is not None
-    clutch.enable(False, 0.01, 0.5, 0)
-    assert not clutch.engaged(0.01, NONE)
-    assert clutch.goal(hand, at(model), 0.02, NONE) is None
-    clutch.enable(True, 0.03, 0.5, 0)
-    assert clutch.goal(hand, at(model), 0.04, NONE) is not None
-
-
 @pytest.mark.parametrize('settings', [REQUIRED, NONE], ids=['required', 'none'])
-@pytest.mark.parametrize('engaged', [True, False])
-def test_a_clutch_that_opens_while_a_pose_is_taken_is_open(model, settings, engaged):
+def test_a_clutch_that_opens_while_a_pose_is_taken_is_open(model, settings):
     """At every step: callbacks open it while a thread takes a pose."""
     arm, hand = at(model), tip_at(model)
     for number in range(1, 5000):
         clutch = Clutch()
         if settings is REQUIRED:
             clutch.enable(True, 0.0, 0.5, 0)
-        if engaged:
-            clutch.goal(hand, arm, 0.0, settings)
+        clutch.goal(hand, arm, 0.0, settings)
         if not at_step(
             number,
             lambda clutch=clutch: clutch.enable(False, 0.1, 0.5, 0),
@@ -236,11 +218,55 @@ def test_without_a_clutch_only_turns_that_a_joint_serves_count(model):
         assert goal.lateral == pytest.approx(lateral)  # a leap is no motion
 
 
-def test_a_hand_whose_tracking_turns_over_counts_from_where_the_tool_is(model):
-    clutch, hand = Clutch(), np.eye(4)
-    clutch.enable(True, 0.0, 0.5, 0)
-    axis = model.arm.fk(Q)[1]
-    for k, (turn, expected) in enumerate(((0.0, 0.0), (0.9, 0.9), (-0.2, 0.0), (0.3, 0.5))):
-        hand[:3, :3] = rotation_about(np.array([0.0, turn, 0.0]))
-        goal = clutch.goal(hand, at(model), 0.02 * k, REQUIRED)
-        assert goal.direction == pytest.approx(rotation_about(np.array([0.0, expected, 0.0])) @ axis)
+EVERY = 0.02
+
+
+TIMES = EVERY * np.arange(20)
+
+
+def hand_at(time: float) -> np.ndarray:
+    """A calm motion with some acceleration."""
+    return np.array([0.2 * time, 0.1 - 0.3 * time, 0.1 * time**2])
+
+
+def smoothed(noise: float = 0.0, late: float = 0.0, stamped: bool = True) -> PoseSmoother:
+    rng, motion = np.random.default_rng(0), PoseSmoother()
+    for time in TIMES.tolist():
+        motion.add(hand_at(time) + noise * rng.normal(size=3), time + late, time if stamped else None)
+    return motion
+
+
+@pytest.mark.parametrize('stamped', [True, False])
+def test_a_motion_is_carried_on_between_poses(stamped):
+    motion = smoothed(stamped=stamped)
+    for ahead in (0.0, 0.01, 0.03):
+        assert motion.at(TIMES[-1] + ahead) == pytest.approx(hand_at(TIMES[-1] + ahead), abs=1e-4)
+
+
+def test_a_stamp_makes_up_for_a_short_delay_only():
+    time = TIMES[-1] + 0.01
+    assert smoothed(late=0.01).at(time) == pytest.approx(hand_at(time), abs=1e-4)
+    assert smoothed(late=0.2).at(time + 0.2) == pytest.approx(hand_at(time), abs=1e-4)
+
+
+def test_the_noise_of_few_poses_is_no_motion():
+    rng, motion = np.random.default_rng(1), PoseSmoother()
+    for k in range(4):
+        motion.add(4e-4 * rng.normal(size=3), EVERY * k, EVERY * k)
+    assert np.abs(motion.at(0.1) - motion.at(0.06)).max() < 1e-3
+
+
+@pytest.mark.parametrize('stamped', [True, False])
+@pytest.mark.parametrize(('leap', 'gap'), [(0.1, EVERY), (0.0, 0.3)])
+def test_after_a_leap_or_a_gap_the_hand_starts_at_rest_elsewhere(leap, gap, stamped):
+    motion, time = smoothed(stamped=stamped), TIMES[-1] + gap
+    there = hand_at(time) + leap
+    motion.add(there, time, time if stamped else None)
+    assert motion.at(time + 0.02) == pytest.approx(there, abs=1e-9)
+
+
+def test_a_silent_hand_is_carried_on_for_a_moment_only():
+    motion = smoothed()
+    np.testing.assert_array_equal(motion.at(TIMES[-1] + 0.2), motion.at(TIMES[-1] + 5.0))
+    motion.clear()
+    assert not motion.known

