@@ -408,7 +408,8 @@ def test_limit_distances_are_the_best_of_all_solutions(name, free):
     assert complete.all() or not exact
     for k in range(0, count, 1 if exact else 4):
         every = solver.solve_all(Goal.unpacked(goals[k]), time_budget=0.05)
-        assert bool(every) == met[k]
+        assert met[k] or not every
+        assert every or not met[k] or not exact
         if every:
             best = distances_to_limits(arm, np.array([one.q for one in every])).max()
             assert distances[k] > best - (1e-6 if exact else 2e-3)  # descents may end before the best
