@@ -3,6 +3,8 @@
 
 Public are the names of ik_node.__all__ and what documented modules offer, the methods of these classes, and
 those of what they return. A call may return or raise an error of ik_node; anything else is a fault.
+
+python -m campaigns.arguments makes all calls; test/solver/test_arguments.py a tenth of them.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import ik_node
 from ik_node.errors import IkError
 from ik_node.model.urdf.description import load_description
 
-URDF = Path(__file__).resolve().parents[2] / 'urdf'
+URDF = Path(__file__).resolve().parents[1] / 'urdf'
 ELSEWHERE = {'ik_node.lerobot': ['RobotKinematics'], 'ik_node.model.urdf.reader': ['read_file', 'read_urdf']}
 RESULTS = ('Solutions',)  # lists that only the solver makes: Python's own constructor decides what they take
 N = 5  # joints of the arm
@@ -248,3 +250,10 @@ def _shown(value: Any) -> str:
         return repr(value)[:80]
     except Exception:
         return object.__repr__(value)
+
+
+if __name__ == '__main__':
+    samples = Samples()
+    for name, called in sorted(samples.callables.items()):
+        count, found = faults(samples, called, 1)
+        print(f'{name}: {count} calls, {len(found)} faults', *found[:10], sep='\n  ')

@@ -35,7 +35,7 @@ def folders_of(files: Iterable[str]) -> list[str]:
             case ('ik_node', room, _, *_):
                 found.update(f'test/{each}' for each in ROOMS.get(room, (room,)))
             case ('ik_node', _):
-                found.add('test/package')
+                found.update(('test/package', 'test/cli'))
             case (place, *_) if place in BESIDE:
                 found.add(f'test/{BESIDE[place]}')
             case _:

@@ -58,6 +58,7 @@ def parts(output) -> int:
 # --- ik_batch ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_file_holds_what_solve_batch_finds(goals, tmp_path):
     ended = run(batch, goals, tmp_path / 'out.parquet')
     assert ended.code == 0, ended.err

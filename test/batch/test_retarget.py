@@ -203,6 +203,7 @@ def test_the_worst_episodes_have_frames_without_a_goal_then_jumps_then_errors():
     assert [one.episode for one in worst_of(reports)] == ['no', 'jumps', 'jump', 'far', 'off']
 
 
+@pytest.mark.slow
 def test_a_busy_computer_finds_the_same_path(monkeypatch):
     solver = IkSolver(Arm.from_file(URDF / 'ball_joint_arm.urdf.xacro'), compile='wait')
     rows = rows_of(solver, made_dataset.motions(solver.arm, [12])[0])

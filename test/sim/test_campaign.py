@@ -15,6 +15,7 @@ from oracles.arms import chosen
 from oracles.plant import LINKS, Campaign
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('output', LINKS)
 @pytest.mark.parametrize('name', ['seed_arm', 'so101_like'])
 def test_simulated_arms_come_to_rest_where_it_was_promised_within_all_limits(name: str, output: str) -> None:

@@ -8,11 +8,11 @@ import os
 
 import numpy as np
 import pytest
-from any_argument import Samples, faults
 from cases import arm_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from campaigns.arguments import Samples, faults
 from ik_node import Goal, IkError, IkSolver, InputError
 from ik_node.solver.goal import pack_goals
 
