@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
-import importlib
+import importlib.util
 import io
 import json
 import os
@@ -24,9 +24,7 @@ from ik_node import kernels
 FIGURES = Path(__file__).parents[1] / 'docs' / 'explanation' / 'figures.json'
 SECTIONS = (
     'success',
-    'closed',
-    'numeric',
-    'complete',
+    'cold',
     'general',
     'tracking',
     'lines',
@@ -37,6 +35,7 @@ SECTIONS = (
     'cost',
     'follow_node',
 )
+OF_ROS = ('node', 'cost', 'follow_node')
 
 
 def main() -> None:
@@ -65,6 +64,9 @@ def main() -> None:
     if options.sections not in (['start'], ['cost']):
         kernels.prepare(wait=True)
     for section in options.sections or SECTIONS:
+        if section in OF_ROS and importlib.util.find_spec('rclpy') is None:
+            print(f'\n{section}: ROS 2 is not installed, not measured')
+            continue
         start, copy = perf_counter(), Copy()
         with contextlib.redirect_stdout(copy):
             importlib.import_module(f'benchmarks.{section}').run(tasks, options.scale)

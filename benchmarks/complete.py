@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""solve_all against brute force."""
+"""What solve_all and brute force find of the same goals."""
 
 from __future__ import annotations
 
@@ -10,46 +10,14 @@ from dataclasses import dataclass
 from time import thread_time
 
 import numpy as np
-from oracles.arms import Task, solver_for
+from oracles.arms import Task
 from oracles.chain import SLACK, Array
 from oracles.reference import Reference, in_threads
 
-from benchmarks.tables import Table, heading
 from ik_node import IkSolver
 
-GOALS = 200
 RESTARTS = 20_000
 SAME = 1e-3  # configurations closer than this in every joint are one solution
-
-
-def run(tasks: list[Task], scale: float) -> None:
-    """Print how many solutions each of the two ways finds, and what one of them misses."""
-    count = max(1, round(GOALS * scale))
-    heading(
-        'Every solution',
-        f"""{count} reachable goals per arm: solve_all against {RESTARTS} descents of an independent bounded
-        Levenberg-Marquardt solver from uniform random joints, and whole turns of what these find. Solutions
-        within {SAME:g} in every joint count as one; joints that move neither tool point nor tool axis are
-        left out of the comparison. Missed: found by brute force alone. More: found by solve_all alone.
-        Wrong: returned, but not a solution by the FK of this benchmark. Time: microseconds of processor time
-        of the median solve_all.""",
-    )
-    table = Table('arm'.ljust(26), 'goals', 'brute force', 'solve_all', 'missed', 'more', 'wrong', 'time')
-    for task in tasks:
-        if not isolated(task):
-            continue
-        positions, directions, _ = task.goals(count, seed=2)
-        found = compared(task, solver_for(task.arm), positions, directions)
-        table.row(
-            task.name,
-            count,
-            found.expected,
-            sum(found.found),
-            len(found.missed),
-            found.more,
-            found.wrong,
-            f'{1e6 * np.median(found.times):.1f}',
-        )
 
 
 @dataclass(frozen=True)

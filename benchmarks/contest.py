@@ -64,15 +64,12 @@ class Record:
 
 @functools.cache
 def python_for(peer: str) -> str:
-    """Return the interpreter of a peer's environment, filled from PyPI at first. Raises MissingError.
-
-    What NAME.bare.txt lists is installed without its dependencies: they may be heavy, and not needed.
-    """
+    """Return the interpreter of a peer's environment, filled from PyPI at first. Raises MissingError."""
     package = peer.split('_')[0]
-    wanted, bare = PEERS / f'{package}.txt', PEERS / f'{package}.bare.txt'
+    wanted = PEERS / f'{package}.txt'
     if not wanted.exists():
         return sys.executable
-    text = ''.join(file.read_text() for file in (wanted, bare) if file.exists())
+    text = wanted.read_text()
     folder = ENVIRONMENTS / f'{package}-{sys.version_info[0]}.{sys.version_info[1]}'
     python, stamp = folder / 'bin' / 'python', folder / 'installed.txt'
     if stamp.exists() and stamp.read_text() == text:
@@ -80,11 +77,10 @@ def python_for(peer: str) -> str:
     print(f'installing {package} into {folder.relative_to(ROOT)}', file=sys.stderr, flush=True)
     venv.create(folder, clear=True, symlinks=True, with_pip=True)
     pip = [str(python), '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check']
-    for options in (['-r', str(wanted)], *([['--no-deps', '-r', str(bare)]] if bare.exists() else [])):
-        done = subprocess.run([*pip, *options], capture_output=True, text=True, check=False)
-        if done.returncode:
-            errors = [line for line in done.stderr.splitlines() if line.startswith('ERROR')]
-            raise MissingError(f'cannot be installed: {(errors or ["pip failed"])[-1]}')
+    done = subprocess.run([*pip, '-r', str(wanted)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        errors = [line for line in done.stderr.splitlines() if line.startswith('ERROR')]
+        raise MissingError(f'cannot be installed: {(errors or ["pip failed"])[-1]}')
     stamp.write_text(text)
     return str(python)
 
@@ -92,12 +88,12 @@ def python_for(peer: str) -> str:
 class Contestant:
     """A solver's process."""
 
-    def __init__(self, peer: str, checkout: Path = ROOT, worker: str = 'worker') -> None:
+    def __init__(self, peer: str, checkout: Path = ROOT) -> None:
         """Start it in a checkout of this repository; raises MissingError where it cannot be installed."""
         self.peer = peer
         settings = {**os.environ, 'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1'}
         self.process = subprocess.Popen(
-            [python_for(peer), '-m', f'benchmarks.{worker}', peer],
+            [python_for(peer), '-m', 'benchmarks.worker', peer],
             cwd=checkout,
             env=settings,
             text=True,

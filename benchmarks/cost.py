@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -51,9 +50,6 @@ def run(tasks: list[Task], scale: float) -> None:
         between a period and 10 ms [ms], of a thread that only sleeps, of the stamps of the samples, and of
         when they were sent. Beside commit {BASE}.""",
     )
-    if importlib.util.find_spec('rclpy') is None:
-        print('ROS 2 is not installed: not measured.')
-        return
     base = base_folder()
     folders = {NOW: ROOT} if base is None else {NOW: ROOT, BASE: base}
     columns = ('bare', 'share', 'ratio', 'memory', 'bare', 'goal to sample', 'p99', 'jitter: thread')

@@ -30,7 +30,7 @@ from oracles.arms import ROOT
 from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import JointState
 
-from benchmarks.node_latency import DOWN, PERIOD, Watch, at_rest, goal_waits, resident, wait
+from benchmarks.node import DOWN, PERIOD, Watch, at_rest, goal_waits, resident, wait
 from ik_node.model.arm import Arm
 from ik_node.tracks.curves import Track, tip_pose
 

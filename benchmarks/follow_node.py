@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +17,12 @@ from oracles.arms import ROOT, Task
 from oracles.chain import Array
 
 from benchmarks.commits import BASE, base_folder
+from benchmarks.follow_node_case import Stream, streaming
 from benchmarks.tables import Table, heading
 from ik_node import Goal, IkSolver
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.tracks.curves import TRACKS, Track
 from ik_node.tracks.placement import Place, place_track
-
-if TYPE_CHECKING:
-    from benchmarks.follow_node_case import Stream, Streamed
 
 REAL = ('so101', 'wx250', 'px150', 'xarm5', 'moveo', 'omx_f', 'hebi_a2085_05', 'lrmate200ic5h')
 SEED_PLACE = Place((0.4, 0.0, 0.2), 0.08, (0.0, 0.0, -1.0))
@@ -40,10 +36,7 @@ MACHINES = {'idle': 0, 'busy': os.cpu_count() or 1}  # other processes
 ON = {'idle': (FOLLOWED, PLACES, BEFORE), 'busy': (FOLLOWED,)}  # modes: more nodes would keep it busy too
 NEEDS = (0.9, 1.5, np.inf)  # upper ends of the classes of what a goal needs
 CLOSE = 2.0, 6.0, np.inf, 1.0, np.inf  # [mm] largest distances within the limits
-STREAMS_OF, STREAM_SPEED, SECONDS = ('seed_arm', 'wx250', 'so101'), 0.15, 5.0
-AWAY = 0.3  # [rad] of each joint from the start
 Cells = dict[tuple[str, str], Array]  # distances (5,) by machine and mode
-Apart = dict[tuple[str, str], list[Array]]  # [s] between goals, or samples of a mode, by machine
 
 
 def run(tasks: list[Task], scale: float) -> None:
@@ -66,11 +59,6 @@ def run(tasks: list[Task], scale: float) -> None:
         and 15 minutes: {load} on {cores}
         cores. {idle}""",
     )
-    if importlib.util.find_spec('rclpy') is None:
-        print('ROS 2 is not installed: not measured.')
-        return
-    from benchmarks.follow_node_case import streaming
-
     base = base_folder()
     modes: dict[str, tuple[Path, bool]] = {FOLLOWED: (ROOT, True), PLACES: (ROOT, False)}
     if base is not None:
@@ -80,8 +68,6 @@ def run(tasks: list[Task], scale: float) -> None:
     columns = [f'{machine}: {mode}'.ljust(22) + '  ' for machine, mode in keys]
     table = Table('arm'.ljust(16), 'curve'.ljust(13), 'm/s', 'v', 'a', 'j', *columns)
     found: list[tuple[float, Cells]] = []  # what a goal needs of the limits, and the distances
-    streams: list[tuple[str, str, Cells]] = []
-    apart: Apart = {(machine, of): [] for machine in MACHINES for of in ('goals', *ON[machine])}
     begin = perf_counter()
     try:
         for number, task in enumerate(followed):
@@ -89,32 +75,14 @@ def run(tasks: list[Task], scale: float) -> None:
             print(f'{task.name}: {passed}', file=sys.stderr)
             with streaming(task, modes) as stream:
                 for curve in TRACKS:
-                    found += swept(task, curve, stream, table, apart)
-                if task.name in STREAMS_OF:
-                    streams += streamed(task, stream)
+                    found += swept(task, curve, stream, table)
     except KeyboardInterrupt:
         print(f'\nEnded by Ctrl-C after {passed}.')
     summarise(found, keys)
-    tell_times(apart)
-    heading(
-        'Streams',
-        f"""The same on a circle at {STREAM_SPEED:g} m/s with other streams of goals, the last
-        {SECONDS / 2.0:g} of {SECONDS:g} s. Away: every joint starts {AWAY:g} rad from the circle.""",
-    )
-    table = Table('arm'.ljust(16), 'goals'.ljust(28) + '  ', *columns)
-    for name, kind, cells in streams:
-        table.row(name, kind, *(told(cells[key]) for key in keys))
 
 
-def swept(
-    task: Task, curve: str, stream: Stream, table: Table, apart: Apart
-) -> Iterator[tuple[float, Cells]]:
-    """Measure a curve at all speeds; print a row of each, and yield its needs and cells.
-
-    Adds to apart.
-    """
-    from benchmarks.follow_node_case import Streamed
-
+def swept(task: Task, curve: str, stream: Stream, table: Table) -> Iterator[tuple[float, Cells]]:
+    """Measure a curve at all speeds; print a row of each, and yield its needs and cells."""
     solver = IkSolver(task.arm, restarts=20)
     place = place_of(task, solver, curve)
     if place is None:
@@ -135,12 +103,9 @@ def swept(
             measured[machine] = some.along(
                 moving,
                 np.array(place.direction),
-                Streamed(sent, np.zeros(len(sent))),
+                sent,
                 seconds,
             )
-        apart[machine, 'goals'].append(some.apart)
-        for mode, (times, _) in measured[machine].items():
-            apart[machine, mode].append(np.diff(times))
     used = needs(task, solver, track, place)  # at 1 m/s
     cells: list[Cells] = [{} for _ in SPEEDS]
     points = curve_of(track)
@@ -167,53 +132,6 @@ def travelled(time: float) -> float:
         if time <= 0.0:
             break
     return way
-
-
-def streamed(task: Task, stream: Stream) -> Iterator[tuple[str, str, Cells]]:
-    """Measure a circle with streams of several kinds; yield the arm, the kind and the cells."""
-    solver = IkSolver(task.arm, restarts=20)
-    place = place_of(task, solver, 'circle')
-    if place is None:
-        return
-    track = Track('circle', place.centre, place.size, STREAM_SPEED, place.direction)
-    direction = np.array(place.direction)
-    start = solver.solve(Goal(track.position(0.0), direction)).q
-    middle = np.clip(0.5 * (task.arm.lower + task.arm.upper), -1.0, 1.0)
-    away = task.arm.fk(start + AWAY * np.where(start > middle, -1.0, 1.0))
-    points = curve_of(track)
-    for kind, goals in kinds().items():
-        cells: Cells = {}
-        for machine, processes in MACHINES.items():
-            some = stream.to(ON[machine])
-            with busy(processes):
-                some.rest_at(*(away if kind == 'away' else (track.position(0.0), direction)))
-                found = some.along(track.position, direction, goals, SECONDS)
-            for mode, (times, joints) in found.items():
-                tool, _ = task.chain.fk(joints)
-                late = times > SECONDS / 2.0
-                cells[machine, mode] = distances(tool, times, track.position, points, late)
-        yield task.name, kind, cells
-
-
-def kinds() -> dict[str, Streamed]:
-    """Return the kinds of streams by name."""
-    from benchmarks.follow_node_case import Streamed
-
-    rng = np.random.default_rng(0)
-    sent = {rate: np.arange(0.0, SECONDS, 1.0 / rate) for rate in (10.0, RATE, 200.0)}
-    prompt = {rate: np.zeros(len(times)) for rate, times in sent.items()}
-    usual = sent[RATE]
-    few = usual[rng.random(len(usual)) > 0.2]
-    late = rng.uniform(0.0, 0.04, len(usual))
-    order = np.argsort(usual + late)
-    return {
-        **{f'{rate:g} Hz': Streamed(times, prompt[rate]) for rate, times in sent.items()},
-        'a fifth lost': Streamed(few, np.zeros(len(few))),
-        'up to 40 ms late': Streamed((usual + late)[order], late[order]),
-        'twice each': Streamed(usual, prompt[RATE], copies=2),
-        'without stamps': Streamed(usual, prompt[RATE], stamped=False),
-        'away': Streamed(usual, prompt[RATE]),
-    }
 
 
 def told(cells: Array) -> str:
@@ -243,16 +161,6 @@ def summarise(found: list[tuple[float, Cells]], keys: list[tuple[str, str]]) -> 
             range_ = f'{low:g} to {high:g}' if np.isfinite(high) else f'above {low:g}'
             table.row(machine, mode, range_, len(rows), *worst, close, *farther)
         low = high
-
-
-def tell_times(apart: Apart) -> None:
-    """Print how far apart goals and samples were in time."""
-    heading('Times', 'Between goals as they were sent, and between samples by their stamps [ms].')
-    table = Table('machine', 'of      ', 'median', 'p99', 'largest')
-    for (machine, of), times in apart.items():
-        if times:
-            quantiles = 1e3 * np.quantile(np.concatenate(times), (0.5, 0.99, 1.0))
-            table.row(machine, of, *(f'{value:.1f}' for value in quantiles))
 
 
 @contextlib.contextmanager

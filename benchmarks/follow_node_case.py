@@ -12,7 +12,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -33,19 +32,6 @@ from ik_node.tracks.curves import tip_pose
 APART = 0.6  # [s] from the goal of the start: then it is no part of the stream
 PATIENCE = 15.0  # [s] for an arm to come to the start
 START = 180.0  # [s] for a node to start
-
-
-@dataclass(frozen=True)
-class Streamed:
-    """Goals of a run: sent at times since its beginning, each late by some time [s], and how often.
-
-    stamped: with the time at which the goal was there.
-    """
-
-    sent: Array
-    late: Array
-    stamped: bool = True
-    copies: int = 1
 
 
 class Follower(Node):
@@ -80,21 +66,19 @@ class Stream:
 
     def __init__(self, task: Task, followers: Mapping[str, Follower]) -> None:
         self._task, self._followers = task, followers
-        self.apart: Array = np.zeros(0)  # [s] between the goals of the last run
 
     def to(self, names: Collection[str]) -> Stream:
         """Return what streams to these nodes only, as far as there are such."""
         followers = {name: node for name, node in self._followers.items() if name in names}
         return Stream(self._task, followers)
 
-    def _send(self, position: Array, direction: Array, stamp: float | None, copies: int = 1) -> None:
+    def _send(self, position: Array, direction: Array, stamp: float) -> None:
         arm = self._task.arm
         T = tip_pose(position, direction, arm.tool_axis, arm.tool_point)
         message = PoseStamped(pose=matrix_pose(T))
         message.header.frame_id = self._task.base
-        if stamp is not None:
-            message.header.stamp = Time(sec=int(stamp), nanosec=int(stamp % 1.0 * 1e9))
-        for follower in copies * list(self._followers.values()):
+        message.header.stamp = Time(sec=int(stamp), nanosec=int(stamp % 1.0 * 1e9))
+        for follower in self._followers.values():
             follower.goals.publish(message)
 
     def rest_at(self, position: Array, direction: Array) -> None:
@@ -109,23 +93,20 @@ class Stream:
         return all(follower.ready for follower in self._followers.values())
 
     def along(
-        self, position: Callable[[float], Array], direction: Array, goals: Streamed, seconds: float
+        self, position: Callable[[float], Array], direction: Array, sent: Array, seconds: float
     ) -> dict[str, tuple[Array, Array]]:
         """Return by name of a node the times (k,) [s] since the first goal and the joints (k, n) then.
 
-        position: of the goal at a time since then.
+        position: of the goal at a time since then. sent: when goals are sent.
         """
         for follower in self._followers.values():
             follower.samples.clear()
-        begin, due, moments = time.time(), time.perf_counter(), []
-        for sent, late in zip(goals.sent.tolist(), goals.late.tolist(), strict=True):
-            time.sleep(max(0.0, due + sent - time.perf_counter()))
-            moments.append(time.perf_counter() - due)
-            moment = max(moments[-1] - late, 0.0)
-            stamp = begin + moment if goals.stamped else None
-            self._send(position(moment), direction, stamp, goals.copies)
+        begin, due = time.time(), time.perf_counter()
+        for moment in sent.tolist():
+            time.sleep(max(0.0, due + moment - time.perf_counter()))
+            now = time.perf_counter() - due
+            self._send(position(now), direction, begin + now)
         time.sleep(max(0.0, due + seconds - time.perf_counter()))
-        self.apart = np.diff(moments)
         found = {}
         for name, follower in self._followers.items():
             times, joints = follower.joints(begin)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from domains import own_domain
 
-from benchmarks.node_latency import (
+from benchmarks.node import (
     CIRCLE,
     DOWN,
     PERIOD,

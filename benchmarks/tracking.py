@@ -17,8 +17,8 @@ from ik_node import Goal
 
 POINTS = 100_000
 ARMS = 6
-FEWER = {'rtb': 3000, 'optik_py': 1000, 'tracik': 500, 'eaik_helped': 3000}
-SOLVERS = ['own_track', 'eaik_helped', 'rtb', 'optik_py', 'tracik']
+FEWER = {'rtb': 3000}
+SOLVERS = ['own_track', 'rtb']
 ALLOWED = 1.5  # times the largest step of the branch
 WAVES = 3
 STRAIGHT = 0.1  # a step that differs from the one before by a smaller share of itself goes on as that did

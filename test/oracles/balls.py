@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import xml.etree.ElementTree as ElementTree
@@ -130,8 +129,8 @@ def inside(arm: Arm, judge: Judge, rng: np.random.Generator, count: int) -> Arra
     return np.array(rows)
 
 
-def reachable(one: BallArm, count: int) -> tuple[str, str, str, str, str]:
-    """Return shares of goals solved and largest excesses."""
+def reachable(one: BallArm, count: int) -> tuple[float, float, float]:
+    """Return the shares of goals solved, alone and in a batch, and the largest excess of any answer."""
     arm, solver, judge = solver_of(one)
     rng = np.random.default_rng(11)
     places = inside(arm, judge, rng, count)
@@ -139,22 +138,15 @@ def reachable(one: BallArm, count: int) -> tuple[str, str, str, str, str]:
     seeds = inside(arm, judge, rng, count)
     found = [solver.solve(Goal(*pose), seed) for pose, seed in zip(poses, seeds, strict=True)]
     batch = solver.solve_batch(*(np.array(rows) for rows in zip(*poses, strict=True)), workers=1)
-    solved = np.mean([solution.solved for solution in found])
-    answers = [solution.q for solution in found if solution.solved] + list(batch.q)
     away = [unit(rng) for _ in range(max(10, count // 100))]
     far = [solver.solve(Goal(pose[0], axis)).q for pose, axis in zip(poses, away, strict=False)]
-    excess, excess_far = (max(judge.excess(q) for q in rows) for rows in (answers, far))
-    return (
-        f'{solved:.2%}',
-        f'{batch.solved.mean():.2%}',
-        f'{excess:.1e}',
-        f'{excess_far:.1e}',
-        '',
-    )
+    answers = [*(solution.q for solution in found), *batch.q, *far]
+    solved = float(np.mean([solution.solved for solution in found]))
+    return solved, float(batch.solved.mean()), max(map(judge.excess, answers))
 
 
-def through_rest(one: BallArm, steps: int) -> tuple[str, str, str, str, str, str]:
-    """Return solved points, joint steps and excess along a track through zero swing."""
+def through_rest(one: BallArm, steps: int) -> tuple[int, float, float]:
+    """Return solved points of a track through zero swing, its joint step in units of the goals', excess."""
     arm, solver, judge = solver_of(one)
     middle, path = arm.middle.copy(), np.empty((steps, arm.n))
     (ball,) = arm.balls
@@ -179,12 +171,10 @@ def through_rest(one: BallArm, steps: int) -> tuple[str, str, str, str, str, str
         before, q = q, answer.q
         rows.append(q)
     step, own = (float(np.abs(np.diff(each, axis=0)).max()) for each in (np.array(rows), path))
-    way = max(float(np.linalg.norm(b.position - a.position)) for a, b in itertools.pairwise(goals))
-    excess = max(judge.excess(row) for row in rows)
-    return f'{solved}', f'{step:.5f}', f'{own:.5f}', f'{step / own:.3f}', f'{1e3 * way:.3f}', f'{excess:.1e}'
+    return solved, step / own, max(map(judge.excess, rows))
 
 
-def from_lock(one: BallArm, count: int) -> tuple[str, str]:
+def from_lock(one: BallArm, count: int) -> tuple[float, float]:
     """Return the shares of goals that one descent from locked joints solves, with the ball and without."""
     shares = []
     for text in (one.text, re.sub('<ik_node>.*</ik_node>', '', one.text)):
@@ -198,16 +188,16 @@ def from_lock(one: BallArm, count: int) -> tuple[str, str]:
             solver._parts.search.search(Goal(*arm.fk(q)), seed, 0.0)
             for q, seed in zip(goals, seeds, strict=True)
         ]
-        shares.append(f'{np.mean([result.solved for result in found]):.1%}')
+        shares.append(float(np.mean([result.solved for result in found])))
     return shares[0], shares[1]
 
 
-def by_method(one: BallArm, method: str, count: int) -> tuple[str, str]:
+def by_method(one: BallArm, method: str, count: int) -> tuple[float, float]:
     """Return the share of goals that a method solves, and the largest excess."""
     arm, solver, judge = solver_of(
         one, method=method, restarts=100, position_tolerance=1e-3, direction_tolerance=1e-3
     )
     places = inside(arm, judge, np.random.default_rng(12), count)
     found = [solver.solve(Goal(*arm.fk(q))) for q in places]
-    excess = max(judge.excess(solution.q) for solution in found)
-    return f'{np.mean([solution.solved for solution in found]):.1%}', f'{excess:.1e}'
+    solved = float(np.mean([solution.solved for solution in found]))
+    return solved, max(judge.excess(solution.q) for solution in found)

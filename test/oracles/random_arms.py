@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from oracles.arms import SHARED, Task
+from oracles.arms import Task
 from oracles.chain import Array
 
 MOST_JOINTS = 9
@@ -98,21 +98,6 @@ def task(
     text = '\n'.join([*lines, '</robot>'])
     tip = f'l{len(axes)}'
     return RandomTask(name, Path(name), 'l0', tip, tuple(tool), tuple(point), False, position_only, text)
-
-
-def synthetic_arms() -> list[Task]:
-    """The arms of ../shared/synthetic with the tools that go with them; none where that is absent."""
-    tools = {
-        'seed169': (
-            (0.652313513778656, 0.2382615070297778, 0.7195266041013649),
-            (-0.13800421110656716, -0.13402957061621162, -0.1014826295378597),
-        ),
-        'seed85': ((0.0, 0.0, 1.0), (0.05, -0.03, 0.1)),
-    }
-    paths = sorted((SHARED / 'synthetic').glob('*.urdf'))
-    return [
-        Task(path.stem, path, 'l0', 'l5', *tools[path.stem], False) for path in paths if path.stem in tools
-    ]
 
 
 def unit(rng: np.random.Generator) -> Array:

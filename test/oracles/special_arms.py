@@ -10,11 +10,10 @@ import numpy as np
 
 from oracles.arms import Task
 from oracles.chain import Array, rotations
-from oracles.random_arms import WIDTHS, general_arm, limits, random_task, task, unit
+from oracles.random_arms import WIDTHS, general_arm, limits, task, unit
 
 VARIANTS = 6  # of each kind; the odd ones have their other axes along x, y or z
 OFFSETS = (1e-3, 1e-6, 1e-9)  # rad, and share of the length, by which near-degenerate arms are off
-RANDOM_ARMS = 100
 SIZE = 0.2  # [m] of a link
 TOOL = 5  # place of the tool axis, after the joints 0 to 4
 TRIPLES = ((0, 1, 2), (1, 2, 3), (2, 3, 4))
@@ -93,18 +92,6 @@ def near() -> dict[str, list[Task]]:
             text = numbered(places)
             arms[f'meet {text} to {off:g}'] = variants(f'meet{text}_{off:g}', meet=places, off=off)
     return arms
-
-
-def with_random(tasks: list[Task], scale: float) -> dict[str, list[Task]]:
-    """Return tasks, random arms, 100 of each kind at scale 1, and special ones, by kind."""
-    seeds = range(math.ceil(RANDOM_ARMS * min(scale, 1.0)))
-    return {
-        'shipped and real': tasks,
-        'general': [general_arm(seed) for seed in seeds],
-        'parallel axes, other numbers': [random_task(seed) for seed in seeds],
-        'special': list(itertools.chain(*kinds().values())),
-        'nearly special': list(itertools.chain(*near().values())),
-    }
 
 
 def made_arm(name: str) -> Task:
