@@ -5,18 +5,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
-from desk import SEED_ARM, SEED_JOINTS, Page, RobotSide, viewer
+from desk import ROOT, SEED_ARM, SEED_JOINTS, Page, RobotSide, showing
+from geometry_msgs.msg import PoseStamped
+from sensor_msgs.msg import JointState
+from spare_arm import WITH_SPARE
 
 from ik_node.model.arm import Arm
+from ik_node.model.urdf.reader import load_description, read_urdf, rotation
+from ik_node.ros.conversions import matrix_pose
 from ik_node.solver.goal import Goal
+from ik_node.solver.solver import IkSolver
 from ik_node.viewer.scene.ghost_meshes import ghost_meshes
-from ik_node.viewer.scene.visuals import draw
+from ik_node.viewer.scene.visuals import draw, extent_of
 from ik_node.viewer.solutions.ghosts import SWELLING
 from ik_node.viewer.solutions.listing import Lister, Listing, Query
+from ik_node.viewer.solutions.why import possible_directions
+from ik_node.viewer.solutions.why_scene import SPHERE_RADIUS
 
 ARM = Arm.from_urdf(SEED_ARM)
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
@@ -37,12 +46,13 @@ def listing() -> Listing:
 
 @pytest.fixture(scope='module')
 def running() -> Iterator[tuple[Page, RobotSide]]:
-    with viewer() as (table, robot):
-        page = Page(table)
-        robot.describe(SEED_ARM)
-        page.wait(lambda: 'Waiting for joint_states' in page.text(), 'the robot')
-        yield page, robot
-        page.close()
+    with showing(SEED_ARM) as both:
+        yield both
+
+
+@pytest.fixture
+def robot(running: tuple[Page, RobotSide]) -> RobotSide:
+    return running[1]
 
 
 @pytest.fixture
@@ -102,12 +112,15 @@ def clicked(click: Any, page: Page, answered: Any, what: str) -> None:
     page.wait(taken, what)
 
 
+def joints(message: JointState, arm: Arm = ARM) -> np.ndarray:
+    values = dict(zip(message.name, message.position, strict=True))
+    return np.array([values[name] for name in arm.joint_names])
+
+
 def asked_by(click: Any, robot: RobotSide, page: Page) -> np.ndarray:
     """Return the joints (n,) that the viewer asks for after a click."""
     clicked(click, page, lambda: robot.joint_goals, 'a goal')
-    message = robot.joint_goals[-1]
-    values = dict(zip(message.name, message.position, strict=True))
-    return np.array([values[name] for name in ARM.joint_names])
+    return joints(robot.joint_goals[-1])
 
 
 def test_rows_are_the_solutions_nearest_first(page: Page, listing: Listing) -> None:
@@ -120,9 +133,8 @@ def test_rows_are_the_solutions_nearest_first(page: Page, listing: Listing) -> N
 
 @pytest.mark.parametrize('row', [1, 3])
 def test_a_row_and_its_ghost_ask_for_that_solution(
-    page: Page, running: tuple[Page, RobotSide], listing: Listing, row: int
+    page: Page, robot: RobotSide, listing: Listing, row: int
 ) -> None:
-    _, robot = running
     assert np.allclose(asked_by(lambda: press(page, row), robot, page), listing.allowed[row].q, atol=1e-6)
     robot.joint_goals.clear()
     assert np.allclose(
@@ -131,9 +143,8 @@ def test_a_row_and_its_ghost_ask_for_that_solution(
 
 
 def test_a_click_on_a_forbidden_ghost_says_why_and_moves_nothing(
-    page: Page, running: tuple[Page, RobotSide], listing: Listing
+    page: Page, robot: RobotSide, listing: Listing
 ) -> None:
-    _, robot = running
     assert listing.forbidden
     reason = 'The arm cannot go there: joint4'
     clicked(
@@ -150,10 +161,7 @@ def test_a_click_on_a_forbidden_ghost_says_why_and_moves_nothing(
         assert dict(zip(message.name, message.position, strict=True)) == pytest.approx(first, abs=1e-6)
 
 
-def test_a_click_on_an_older_list_moves_nothing(
-    page: Page, running: tuple[Page, RobotSide], listing: Listing
-) -> None:
-    _, robot = running
+def test_a_click_on_an_older_list_moves_nothing(page: Page, robot: RobotSide, listing: Listing) -> None:
     old = page._uuid(shown_rows(page)[1])
     click_ghost(page, 1, listing, aimed=3)  # where the browser still shows another one
     page.wait(lambda: 'The list had just changed' in page.words(), 'the rejection')
@@ -166,9 +174,8 @@ def test_a_click_on_an_older_list_moves_nothing(
 
 
 def test_the_list_is_sorted_again_once_the_arm_rests_elsewhere(
-    page: Page, running: tuple[Page, RobotSide], listing: Listing
+    page: Page, robot: RobotSide, listing: Listing
 ) -> None:
-    _, robot = running
     goal = listing.allowed[2].q
     assert np.allclose(asked_by(lambda: press(page, 2), robot, page), goal, atol=1e-6)
     robot.move(**dict(zip(ARM.joint_names, goal.tolist(), strict=True)))
@@ -178,9 +185,8 @@ def test_the_list_is_sorted_again_once_the_arm_rests_elsewhere(
 
 
 def test_the_gizmo_stays_at_the_goal_that_a_click_keeps(
-    page: Page, running: tuple[Page, RobotSide], listing: Listing
+    page: Page, robot: RobotSide, listing: Listing
 ) -> None:
-    _, robot = running
     gizmo = page.pose('/base/goal')
     asked_by(lambda: press(page, 1), robot, page)
     before = shown_rows(page)
@@ -192,9 +198,8 @@ def test_the_gizmo_stays_at_the_goal_that_a_click_keeps(
 
 @pytest.mark.parametrize('far', [2e9, 1e300, math.nan])
 def test_a_goal_where_none_may_be_does_not_end_the_viewer(
-    page: Page, running: tuple[Page, RobotSide], listing: Listing, far: float
+    page: Page, robot: RobotSide, listing: Listing, far: float
 ) -> None:
-    _, robot = running
     T = page.pose('/base/goal')
     beyond = T.copy()
     beyond[0, 3] = far
@@ -217,3 +222,83 @@ def test_a_goal_out_of_reach_says_how_far_before_the_mouse_is_released(page: Pag
     page.release()
     page.choose(SHOW, False)
     page.wait(lambda: '/why/line' not in page.nodes and '/solutions/0' not in page.nodes, 'nothing any more')
+
+
+# A joint to spare, tied directions, and two arms
+
+
+@contextmanager
+def shown(text: str, arm: Arm, q: tuple[float, ...], *given: str) -> Iterator[tuple[Page, RobotSide]]:
+    """A page that lists the solutions where the arm stands at q."""
+    values = {**dict.fromkeys(arm.robot.joints, 0.1), **dict(zip(arm.joint_names, q, strict=True))}
+    with showing(text, *given, **values) as (page, robot):
+        page.choose(SHOW, True)
+        page.wait(lambda: shown_rows(page), 'the solutions')
+        page.run(2.0)  # users have had time to read the list
+        yield page, robot
+
+
+def test_the_slider_along_a_self_motion_moves_a_ghost_and_its_button_the_arm() -> None:
+    arm, q = Arm(read_urdf(WITH_SPARE)), (0.3, 0.3, 0.7, 0.5, 0.6, -0.4)
+    with shown(WITH_SPARE, arm, q) as (page, robot):
+        page.wait(lambda: page.control('Along the curve [%]')['visible'], 'the slider')
+        (link,) = [name for name in page.nodes if name.startswith('/self_motion/')][-1:]
+        before = page.pose(link)
+        page.choose('Along the curve [%]', 10.0)
+        page.wait(lambda: not np.allclose(page.pose(link), before, atol=1e-3), 'the ghost')
+        page.run(1.0)
+        assert not robot.joint_goals
+        page.choose('Go to the ghost', True)
+        robot.wait(lambda: robot.joint_goals, 'a goal')
+        target = joints(robot.joint_goals[-1], arm)
+        assert np.allclose(arm.fk(target), arm.fk(np.array(q)), atol=2e-3)
+        assert np.abs(target - q).max() > 0.05
+
+
+def test_a_spare_joint_that_is_held_stays() -> None:
+    arm, q = Arm(read_urdf(WITH_SPARE)), (0.3, 0.3, 0.7, 0.5, 0.6, -0.4)
+    with shown(WITH_SPARE, arm, q) as (page, robot):
+        page.choose('Hold j0', True)
+        page.run(2.0)
+        page.choose(shown_rows(page)[1], True)
+        robot.wait(lambda: robot.joint_goals, 'a goal')
+        target = joints(robot.joint_goals[-1], arm)
+        assert abs(target[0] - q[0]) < 2e-3
+        assert np.abs(target - q).max() > 0.02
+
+
+def test_possible_directions_are_marked_where_the_position_ties_them() -> None:
+    text = load_description(ROOT / 'urdf' / 'xarm5_like.urdf.xacro')
+    arm, q = Arm(read_urdf(text)), (1.5, 0.2, -1.0, 0.5, 0.2)
+    with shown(text, arm, q) as (page, robot):
+        T = arm.robot.link_pose(arm.tip_link, dict(zip(arm.joint_names, q, strict=True)))
+        T[:3, :3] = T[:3, :3] @ rotation(0.7, 0.0, 0.0)
+        robot.want(T, arm.robot.root)
+        page.wait(lambda: 'direction off by' in page.words(), 'the nearest direction')
+        page.wait(lambda: page.nodes['/why/directions']['visible'], 'the marks')
+        marks = page.nodes['/why/directions']
+        directions = possible_directions(IkSolver(arm), T[:3, 3], np.array(q))
+        assert len(directions) > 20
+        places = marks['batched_positions'].view(np.float32).reshape(-1, 3)[: len(directions)]
+        radius = SPHERE_RADIUS * extent_of(arm.robot, arm.tip_link)
+        assert np.allclose(places, T[:3, 3] + radius * directions, atol=1e-4)
+
+
+def test_the_list_is_of_the_tool_with_the_newest_goal() -> None:
+    text = load_description(ROOT / 'urdf' / 'two_arms.urdf.xacro')
+    arm, q = Arm(read_urdf(text), 'right_tool0'), (-0.3, 0.5, 0.9, 0.6, 0.4)
+    tools = ('tools:=[left, right]', 'left.tip_link:=left_tool0', 'right.tip_link:=right_tool0')
+    with shown(text, arm, q, *tools) as (page, robot):
+        goals: list[JointState] = []
+        robot.node.create_subscription(JointState, 'right/goal_joints', goals.append, 10)
+        publisher = robot.node.create_publisher(PoseStamped, 'right/goal_pose', 10)
+        T = arm.robot.link_pose('right_tool0', dict(zip(arm.joint_names, q, strict=True)))
+        message = PoseStamped(pose=matrix_pose(T))
+        message.header.frame_id = arm.robot.root
+        publisher.publish(message)
+        page.run(4.0)
+        page.choose(shown_rows(page)[1], True)
+        robot.wait(lambda: goals, 'a goal of the right arm')
+        assert set(goals[-1].name) == set(arm.joint_names)
+        assert np.allclose(arm.fk(joints(goals[-1], arm))[0], arm.fk(np.array(q))[0], atol=1e-3)
+        assert not robot.joint_goals
