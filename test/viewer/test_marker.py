@@ -23,6 +23,7 @@ from ik_node import Arm
 from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import matrix_pose, pose_matrix
 from ik_node.ros.programs.track_player import GoalsNode
+from ik_node.ros.rviz.drag import OTHERS, SETTLED, SILENCE, Drag, Shown
 from ik_node.ros.rviz.marker_node import MarkerNode
 from ik_node.share import share_path
 from ik_node.startup.plan import marker_of
@@ -114,6 +115,10 @@ def near(rviz: Rviz, point: Any, name: str = 'goal', within: float = 2e-3) -> No
     )
 
 
+def tool_near(client: Client, arm: Arm, point: Any, *names: str) -> None:
+    client.wait(lambda: np.linalg.norm(arm.fk(client.position(*names))[0] - point) < 1e-3, 'the arm')
+
+
 def wish(arm: Arm, q: Any, away: float = 0.0) -> Pose:
     point, axis = arm.fk(q)
     return matrix_pose(tip_pose(np.add(point, [away, 0.0, 0.0]), axis, Z, ORIGIN))
@@ -123,7 +128,7 @@ def test_the_arm_follows_a_drag_and_the_marker_stays_at_the_tool(client, arm):
     rviz = Rviz(client)
     near(rviz, arm.fk(client.position())[0])
     rviz.drag(wish(arm, Q))
-    client.wait(lambda: np.linalg.norm(arm.fk(client.position())[0] - arm.fk(Q)[0]) < 1e-3, 'the arm')
+    tool_near(client, arm, arm.fk(Q)[0])
     client.wait(lambda: 'answer' not in rviz.poses, 'the answer to be hidden')
     near(rviz, arm.fk(Q)[0])
     assert len(rviz.goals) >= 8
@@ -166,7 +171,7 @@ def test_a_drag_ends_the_track_and_a_foreign_goal_ends_the_drag(client, arm):
         client.run(1.2)  # the track is asked for once per second
         rviz.drag(wish(arm, Q))
         client.wait(lambda: goals.get_parameter('track').value == 'none', 'the end of the track')
-        client.wait(lambda: np.linalg.norm(arm.fk(client.position())[0] - arm.fk(Q)[0]) < 1e-3, 'the arm')
+        tool_near(client, arm, arm.fk(Q)[0])
 
     rviz.drag(wish(arm, Q, away=0.05), release=False)
     for _ in range(5):
@@ -182,7 +187,7 @@ def test_a_drag_ends_the_track_and_a_foreign_goal_ends_the_drag(client, arm):
         client.run(0.05)
     near(rviz, point)
     assert len(rviz.goals) == count
-    client.wait(lambda: np.linalg.norm(arm.fk(client.position())[0] - point) < 1e-3, 'the arm')
+    tool_near(client, arm, point)
 
 
 def test_the_menu_stops_the_arm_and_sets_parameters(client):
@@ -212,7 +217,7 @@ def test_a_pose_that_is_none_is_ignored(client, arm):
     rviz.send(Feedback.MOUSE_UP)
     near(rviz, before)
     rviz.drag(wish(arm, Q))
-    client.wait(lambda: np.linalg.norm(arm.fk(client.position())[0] - arm.fk(Q)[0]) < 1e-3, 'the arm')
+    tool_near(client, arm, arm.fk(Q)[0])
 
 
 def test_each_of_two_tools_has_a_marker_of_its_own():
@@ -247,11 +252,70 @@ def test_each_of_two_tools_has_a_marker_of_its_own():
         names = arms['left'].joint_names
         q = arms['left'].fk(client.position(*names) + 0.2)
         left.drag(matrix_pose(tip_pose(*q, Z, ORIGIN)))
-        client.wait(
-            lambda: np.linalg.norm(arms['left'].fk(client.position(*names))[0] - q[0]) < 1e-3, 'the arm'
-        )
+        tool_near(client, arms['left'], q[0], *names)
         near(left, q[0])
         near(right, rest['right'][0])
         assert right.goals == []
         left.choose('Stop')
         client.wait_said('stopped')
+
+
+# Who may move a goal that is dragged, over time
+
+
+@pytest.fixture
+def drag() -> Drag:
+    """A goal that is dragged since 10 s."""
+    drag = Drag()
+    drag.press(10.0)
+    assert drag.shown is Shown.TOOL, 'a click moves nothing'
+    assert drag.pull(10.0)
+    assert drag.dragged
+    return drag
+
+
+def test_a_goal_is_shown_until_the_arm_has_come_to_rest(drag):
+    drag.release(10.1)
+    drag.update(10.2)
+    assert drag.shown is Shown.GOAL
+    drag.moved(10.4)
+    drag.update(10.4 + 0.9 * SETTLED)
+    assert drag.shown is Shown.GOAL
+    drag.update(10.4 + 1.1 * SETTLED)
+    assert drag.shown is Shown.TOOL
+
+
+def test_a_mouse_that_is_held_still_keeps_the_goal_and_one_that_is_gone_does_not(drag):
+    for k in range(20):
+        drag.hold(10.0 + 0.25 * k)
+        drag.update(10.0 + 0.25 * k)
+    assert drag.dragged
+    drag.update(14.75 + 1.1 * SILENCE)
+    assert not drag.dragged
+
+
+def test_a_foreign_goal_ends_a_drag_until_the_mouse_is_pressed_again(drag):
+    assert not drag.foreign(10.0 + 0.5 * OTHERS), 'the last goals of a track'
+    assert drag.dragged
+    assert drag.foreign(10.0 + 1.5 * OTHERS)
+    assert drag.shown is Shown.GOAL
+    assert not drag.pull(12.0)
+    assert not drag.dragged
+    drag.press(12.5)
+    assert drag.pull(12.5)
+
+
+def test_a_button_ends_a_drag(drag):
+    drag.drop()
+    assert drag.shown is Shown.TOOL
+    assert not drag.pull(10.1)
+    drag.release(10.2)
+    assert drag.shown is Shown.TOOL
+
+
+def test_a_drag_whose_press_was_lost_counts(drag):
+    drag.release(10.5)
+    drag.update(20.0)
+    assert drag.pull(20.0)
+    assert not drag.foreign(20.5)
+    assert drag.dragged

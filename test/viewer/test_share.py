@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from desk import SEED_ARM, SEED_JOINTS, TIMEOUT, Page, RobotSide, viewer
+from desk import SEED_ARM, SEED_JOINTS, TIMEOUT, Page, RobotSide, showing
 
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
@@ -54,14 +54,10 @@ def test_what_is_no_link_is_rejected(text: str) -> None:
 
 @pytest.fixture(scope='module')
 def running() -> Iterator[tuple[Page, RobotSide]]:
-    with viewer() as (table, robot):
-        page = Page(table)
-        robot.describe(SEED_ARM)
-        page.wait(lambda: 'Waiting for joint_states' in page.text(), 'the robot')
-        robot.move(**Q)
+    with showing(SEED_ARM, **Q) as (page, robot):
         page.wait(lambda: get(page, 'alive'), 'a link')
         yield page, robot
-        page.close()
+        assert not robot.goals
 
 
 def get(page: Page, path: str) -> str:
@@ -75,17 +71,6 @@ def folder(page: Page) -> bool:
     return any(one['label'] == 'Link' and one['visible'] for one in folders)
 
 
-def go_there(page: Page, robot: RobotSide) -> None:
-    """Press the button of the proposal; the arm is asked to go to OTHER."""
-    uuid = next(uuid for uuid, c in page.controls.items() if 'Go there' in c.get('options', ()))
-    page._send('GuiUpdateMessage', uuid=uuid, updates={'value': 'Go there'})
-    robot.wait(lambda: robot.joint_goals, 'the goal')
-    message = robot.joint_goals[-1]
-    assert dict(zip(message.name, message.position, strict=True)) == pytest.approx(OTHER, abs=1e-4)
-    page.wait(lambda: not folder(page), 'no proposal')
-    robot.joint_goals.clear()
-
-
 def test_the_address_follows_the_arm(running: tuple[Page, RobotSide]) -> None:
     page, robot = running
     robot.move(**OTHER)
@@ -95,28 +80,25 @@ def test_the_address_follows_the_arm(running: tuple[Page, RobotSide]) -> None:
     assert Link.read(get(page, 'alive')).robot == ARM.robot.name
 
 
-def test_a_link_moves_the_arm_only_after_a_click(running: tuple[Page, RobotSide]) -> None:
-    page, robot = running
-    robot.move(**Q)
-    T = ARM.robot.link_pose('tool0', OTHER)
-    text = Link(ARM.robot.name, '', OTHER, T).text()
-    get(page, f'open?{text}')
-    page.wait(lambda: folder(page) and 'The arm moves only if you press' in page.words(), 'the proposal')
-    names = page.wait(lambda: [name for name in page.nodes if name.startswith('/link/')], 'the ghost')
-    assert names
-    page.run(1.0)
-    assert not robot.goals
-    assert not robot.joint_goals
-    go_there(page, robot)
-
-
-def test_a_link_of_a_robot_with_more_joints_moves_those_of_this_one(
-    running: tuple[Page, RobotSide],
+@pytest.mark.parametrize('more', [{}, {'another': 0.5}])
+def test_a_link_moves_the_arm_only_after_a_click(
+    running: tuple[Page, RobotSide], more: dict[str, float]
 ) -> None:
     page, robot = running
-    get(page, f'open?{Link(ARM.robot.name, "", {**OTHER, "another": 0.5}).text()}')
-    page.wait(lambda: folder(page) and 'The arm moves only if you press' in page.words(), 'the proposal')
-    go_there(page, robot)
+    robot.move(**Q)
+    text = Link(ARM.robot.name, '', {**OTHER, **more}, ARM.robot.link_pose('tool0', OTHER)).text()
+    get(page, f'open?{text}')
+    page.wait(lambda: folder(page), 'the proposal')
+    page.wait(lambda: any(name.startswith('/link/') for name in page.nodes), 'the ghost')
+    page.run(1.0)
+    assert not robot.joint_goals
+    uuid = next(uuid for uuid, c in page.controls.items() if 'Go there' in c.get('options', ()))
+    page._send('GuiUpdateMessage', uuid=uuid, updates={'value': 'Go there'})
+    robot.wait(lambda: robot.joint_goals, 'the goal')
+    message = robot.joint_goals[-1]
+    assert dict(zip(message.name, message.position, strict=True)) == pytest.approx(OTHER, abs=1e-4)
+    page.wait(lambda: not folder(page), 'no proposal')
+    robot.joint_goals.clear()
 
 
 @pytest.mark.parametrize(
@@ -134,5 +116,4 @@ def test_a_link_of_another_arm_says_so(running: tuple[Page, RobotSide], link: Li
     get(page, f'open?v=1&robot={urllib.parse.quote("<b>x</b>")}')
     page.wait(lambda: '&lt;b&gt;' in page.words(), 'the name as text')
     assert '<b>' not in page.words()
-    assert not robot.goals
     assert not robot.joint_goals

@@ -119,13 +119,8 @@ def test_the_tool_of_an_opened_program_is_shown(running: tuple[Page, RobotSide, 
     page, _, _ = running
     page.choose('Tool', 'right')
 
-    def added() -> bool:  # once the viewer knows where the arm is
-        if '1: P1' not in page._labels():
-            page.choose('Add point', 'At the arm')
-            page.run(0.5)
-        return '1: P1' in page._labels()
-
-    page.wait(added, 'a point')
+    page.choose('Add point', 'At the arm')
+    page.wait(lambda: '1: P1' in page._labels(), 'a point')
     page.choose('File', 'of_right')
     page.choose('Save', 'Save')
     page.wait(lambda: 'of_right' in page.control('Open')['options'], 'the file')
