@@ -12,10 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from domains import new_domain
 from rclpy.action.client import ActionClient
-from rclpy.context import Context
-from rclpy.node import Node
 from rclpy.task import Future
 
 from ik_node.control.outputs.joint_trajectory import JointTrajectory
@@ -110,16 +107,12 @@ def test_a_motion_that_is_accepted_and_succeeds_says_nothing(arm: Arm) -> None:
     assert arm.said == []
 
 
-def test_the_action_has_the_name_that_its_controller_gives_it(arm: Arm) -> None:
-    assert arm.server.name == 'arm_controller/follow_joint_trajectory'
-
-
 def test_without_a_server_the_arm_stops(arm: Arm) -> None:
+    assert arm.server.name == 'arm_controller/follow_joint_trajectory'
     arm.server.ready = False
     arm.move()
-    assert arm.said == [
-        'follow_joint_trajectory: no controller provides the action /arm_controller/follow_joint_trajectory'
-    ]
+    (said,) = arm.said
+    assert '/arm_controller/follow_joint_trajectory' in said
     assert not arm.server.goals
 
 
@@ -128,7 +121,7 @@ def test_a_rejection_stops_the_arm(arm: Arm) -> None:
     running = arm.server.answer()
     arm.move()
     arm.server.answer(accepted=False)
-    assert arm.said == ['follow_joint_trajectory: the controller rejected the trajectory']
+    assert ['rejected' in said for said in arm.said] == [True]
     assert running.cancelled == 1
 
 
@@ -147,28 +140,24 @@ def test_a_motion_that_fails_stops_the_arm_with_the_words_of_the_controller(
 ) -> None:
     arm.move()
     arm.server.answer().end(status, code, text)
-    assert arm.said == [f'follow_joint_trajectory: the controller ended the trajectory ({said}']
+    assert [one.endswith(said) for one in arm.said] == [True]
 
 
 def test_a_motion_that_is_replaced_may_end_as_it_likes(arm: Arm) -> None:
     arm.move()
     first = arm.server.answer()
-    arm.move()
+    arm.move(braking=True, wait=0.01)
+    assert first.cancelled == 0  # until the other is accepted
     second = arm.server.answer()
+    assert first.cancelled == 1
     first.end(ABORTED, -4)
-    assert arm.said == []
     second.end(SUCCEEDED)
     assert arm.said == []
-
-
-def test_braking_replaces_the_motion_and_cancels_it(arm: Arm) -> None:
     arm.move()
-    running = arm.server.answer()
-    arm.move(braking=True, wait=0.01)
-    assert len(arm.server.goals) == 2
-    assert running.cancelled == 0  # until the braking is accepted
-    arm.server.answer()
-    assert running.cancelled == 1
+    arm.move()  # answers in the wrong order
+    newest, older = arm.server.answer(-1), arm.server.answer(-2)
+    arm.output.halted(None)
+    assert (newest.cancelled, older.cancelled) == (1, 0)
 
 
 def test_a_halt_cancels_what_runs_and_what_is_accepted_later(arm: Arm) -> None:
@@ -187,17 +176,7 @@ def test_a_halt_cancels_what_runs_and_what_is_accepted_later(arm: Arm) -> None:
 def test_a_controller_that_does_not_answer_stops_the_arm(arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, 'PATIENCE', 0.0)
     arm.move()
-    assert arm.said == ['follow_joint_trajectory: the controller does not respond within 0 s']
-
-
-def test_answers_in_the_wrong_order_leave_the_newest_motion(arm: Arm) -> None:
-    arm.move()
-    arm.move()
-    newest = arm.server.answer(1)
-    older = arm.server.answer(0)
-    arm.output.halted(None)
-    assert (newest.cancelled, older.cancelled) == (1, 0)
-    assert arm.said == []
+    assert ['does not respond' in said for said in arm.said] == [True]
 
 
 def test_it_is_done_when_the_controller_has_ended_the_newest_motion(arm: Arm) -> None:
@@ -208,22 +187,6 @@ def test_it_is_done_when_the_controller_has_ended_the_newest_motion(arm: Arm) ->
     assert not arm.output.done()
     running.end(SUCCEEDED)
     assert arm.output.done()
-
-
-def test_goals_leave_at_once_though_the_thread_that_hears_the_answers_is_busy(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    context = Context()
-    context.init(domain_id=new_domain())
-    node = Node('sender', context=context)
-    try:
-        arm = Arm(monkeypatch, node)  # nothing spins the node
-        arm.move()
-        arm.move(wait=0.02)
-        assert len(arm.server.goals) == 2
-    finally:
-        node.destroy_node()
-        context.shutdown()
 
 
 def test_an_answer_is_not_heard_before_its_goal_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:

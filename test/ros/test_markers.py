@@ -15,7 +15,6 @@ from small_arm import arm_urdf
 from visualization_msgs.msg import Marker
 
 from ik_node.control.robot.arm_model import ArmModel
-from ik_node.ros.conversions import array_point
 from ik_node.ros.rviz.goal_markers import GoalMarkers
 from ik_node.ros.rviz.markers import goal_markers, track_marker
 from ik_node.solver.goal import Goal, Status
@@ -62,14 +61,6 @@ def test_the_status_stands_above_the_goal_in_words(goal, status, words):
     assert (text.type, text.text) == (Marker.TEXT_VIEW_FACING, words)
     assert text.pose.position.z > goal.position[2]
     assert text.scale.z > 0.0
-
-
-def test_the_tool_leaves_a_trail():
-    been = [TOOL - 0.02 * Y, TOOL - 0.01 * Y, TOOL]
-    trail = markers(Goal(TOOL), trail=map(array_point, been))['trail']
-    assert (trail.type, points(trail)) == (Marker.LINE_STRIP, pytest.approx(np.array(been)))
-    short = markers(Goal(TOOL), trail=[array_point(TOOL)])
-    assert 'trail' not in short, 'RViz complains about a line of one point'
 
 
 def test_markers_that_another_thread_clears_at_any_step_of_a_drawing_do_no_harm():

@@ -18,7 +18,7 @@ from stepped import world
 
 from ik_node.control.state.states import State
 from ik_node.ros import neighbours
-from ik_node.ros.neighbours import ARM, GONE, SERVOS, Card, Neighbours, conflict, read_card
+from ik_node.ros.neighbours import ARM, GONE, Card, Neighbours, conflict, read_card
 from ik_node.ros.node.node import IkNode
 
 FIRST = Card('1', ARM, '/ik_node', 'here', 11, 'one', since=1.0, takes=('/goal_pose',), commands=('/q',))
@@ -118,6 +118,8 @@ def test_the_driver_of_another_arm_refuses_nothing(meeting, joints, refused):
     met = meeting(driver, reads=['q'], joints=('left', 'right'))
     assert bool(met.refusal(('left',))) is refused
     assert met.refusal(()) == 'held'
+    hear(met, replace(driver, waits=True))
+    assert met.refusal(()) == ''
 
 
 def test_each_newcomer_is_named_once(meeting):
@@ -166,14 +168,6 @@ def test_goals_of_its_session_wait_until_the_arm_is_measured():
             client.send('joint_states', client.joints(**dict.fromkeys(ARM_JOINTS, 0.3)))
             client.run(0.1)
         assert not client.served._neighbours.own.waits
-
-
-def test_a_driver_that_waits_holds_nobody_up(meeting):
-    driver = replace(FIRST, program=SERVOS, measures=('/joint_states',), waits=True, refuses='no torque')
-    met = meeting(driver, reads=['joint_states'])
-    assert met.refusal(()) == ''
-    hear(met, replace(driver, waits=False))
-    assert met.refusal(()) == 'no torque'
 
 
 def test_programs_that_the_middleware_knows_are_waited_for_until_they_say_what_they_do(meeting, monkeypatch):

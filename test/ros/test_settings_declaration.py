@@ -16,7 +16,7 @@ from rclpy.parameter import Parameter
 from ik_node.control.settings.arm import ArmSettings
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
-from ik_node.ros.settings_declaration import changed, declare, on_change
+from ik_node.ros.settings_declaration import declare, on_change
 from ik_node.solver.solver import IkSolver
 from ik_node.tracks.settings import TrackSettings
 
@@ -41,22 +41,14 @@ def make_node():
     context.shutdown()
 
 
-def test_the_file_in_config_holds_every_parameter_with_its_default():
-    values = yaml.safe_load(CONFIG.read_text())['/**']['ros__parameters']
+def test_the_file_in_config_holds_every_parameter_with_its_default_and_text():
+    lines = CONFIG.read_text().splitlines()
+    values = yaml.safe_load('\n'.join(lines))['/**']['ros__parameters']
     assert list(values) == [field.name for field in dataclasses.fields(ArmSettings)]
     assert ArmSettings(**values) == ArmSettings()
-
-
-def test_the_defaults_of_the_file_are_written_in_the_types_of_the_dataclass():
-    values = yaml.safe_load(CONFIG.read_text())['/**']['ros__parameters']
     for field in dataclasses.fields(ArmSettings):
         expected = list if isinstance(field.default, tuple) else type(field.default)
         assert type(values[field.name]) is expected, field.name
-
-
-def test_the_comments_of_the_file_are_the_texts_of_the_parameters():
-    lines = CONFIG.read_text().splitlines()
-    for field in dataclasses.fields(ArmSettings):
         (line,) = [line for line in lines if line.startswith(f'    {field.name}: ')]
         comment = line.partition(' # ')[2].removesuffix(f' ({", ".join(field.metadata["choices"])})')
         assert comment == field.metadata['text'], field.name
@@ -81,50 +73,44 @@ def test_the_node_can_set_all_that_solver_and_arm_can_be_given():
 @pytest.mark.parametrize(
     ('name', 'value', 'says'),
     [
-        ('speed_scaling', 2.0, r'speed_scaling must be a number from 0\.001 to 1, got 2\.0'),
-        ('speed_scaling', math.nan, 'a number from'),
-        ('speed_scaling', True, 'a number from'),
-        ('speed_scaling', 'fast', "a number from .* got 'fast'"),
+        ('speed_scaling', 2.0, r'from 0\.001 to 1, got 2\.0'),
+        ('speed_scaling', math.nan, 'number'),
+        ('speed_scaling', True, 'number'),
+        ('speed_scaling', 'fast', "got 'fast'"),
         ('speed_scaling', None, 'got None'),
-        ('restarts', -1, 'restarts must be a whole number from 0 to 1000000, got -1'),
-        ('restarts', 1.5, 'a whole number'),
-        ('on_unreachable', 'jump', "on_unreachable must be one of auto, closest, hold, got 'jump'"),
-        ('solver', 'magic', 'solver must be one of lm'),
-        (
-            'solver_switches_off',
-            'limits, magic',
-            "solver_switches_off must be any of direction, hinges, limits, got 'limits, magic'",
-        ),
-        ('tip_link', 3, 'tip_link must be a string'),
+        ('restarts', -1, 'from 0 to 1000000, got -1'),
+        ('restarts', 1.5, 'whole number'),
+        ('on_unreachable', 'jump', "auto, closest, hold, got 'jump'"),
+        ('solver', 'magic', 'lm'),
+        ('solver_switches_off', 'limits, magic', 'direction, hinges, limits'),
+        ('tip_link', 3, 'string'),
         ('publish_description', 1, 'true or false'),
-        ('tool_axis', [0.0, 1.0], 'tool_axis must be 3 finite numbers'),
-        ('tool_axis', [0.0, 0.0, 0.0], 'tool_axis must be a unit vector'),
+        ('tool_axis', [0.0, 1.0], '3 finite numbers'),
+        ('tool_axis', [0.0, 0.0, 0.0], 'unit vector'),
         ('tool_point', [0.0, 0.0, math.inf], '3 finite numbers'),
         ('tool_point', 1.0, '3 finite numbers'),
-        ('home', [], 'home must be one number, or one per joint'),
-        ('home', ['a'], 'a list of finite numbers'),
+        ('home', [], 'one number, or one per joint'),
+        ('home', ['a'], 'finite numbers'),
     ],
 )
 def test_nonsense_is_rejected_with_what_is_allowed(name, value, says):
-    with pytest.raises(InputError, match=says):
+    with pytest.raises(InputError, match=f'{name} .*{says}'):
         ArmSettings(**{name: value})
 
 
-def test_only_the_solver_lm_knows_a_compromise():
-    assert ArmSettings(direction_weight=0.1).search()['direction_weight'] == 0.1
-    with pytest.raises(
-        InputError, match='direction_weight must be 0 for solver ccd: it is supported by lm only'
-    ):
-        ArmSettings(direction_weight=0.1, solver='ccd')
+def test_a_node_does_not_start_with_nonsense(make_node):
+    with pytest.raises(InputError, match='publish_rate'):
+        declare(make_node(publish_rate=1e6), ArmSettings)
 
 
-def test_switches_are_those_of_the_solver():
+def test_options_are_those_of_the_solver():
     off = 'hinges, limits'
-    assert ArmSettings(solver='ccd', solver_switches_off=off).search()['method_options'] == {
-        'hinges': False,
-        'limits': False,
-    }
+    options = ArmSettings(solver='ccd', solver_switches_off=off).search()['method_options']
+    assert options == {'hinges': False, 'limits': False}
     assert ArmSettings(solver_switches_off=off).search()['method_options'] == {}
+    assert ArmSettings(direction_weight=0.1).search()['direction_weight'] == 0.1
+    with pytest.raises(InputError, match='direction_weight'):
+        ArmSettings(direction_weight=0.1, solver='ccd')
 
 
 def test_a_node_starts_with_the_values_it_was_given(make_node):
@@ -137,14 +123,6 @@ def test_a_node_starts_with_the_values_it_was_given(make_node):
     assert settings == dataclasses.replace(
         ArmSettings(), publish_rate=50.0, tool_axis=(1.0, 0.0, 0.0), tip_link='hand'
     )
-
-
-@pytest.mark.parametrize(
-    'overrides', [{'publish_rate': 1e6}, {'publish_rate': 'x'}, {'restarts': -1}, {'solver': 'magic'}]
-)
-def test_a_node_does_not_start_with_nonsense(make_node, overrides):
-    with pytest.raises(InputError, match=next(iter(overrides))):
-        declare(make_node(**overrides), ArmSettings)
 
 
 def test_descriptors_tell_text_and_range(make_node):
@@ -174,35 +152,26 @@ class Holder:
 
 
 def test_changes_are_checked_before_they_take_effect(make_node):
-    node = make_node()
+    node = make_node(urdf_file='a.urdf')
     holder = Holder(node)
-    good, bad, unknown_link = node.set_parameters(
-        [
-            Parameter('max_jerk', value=20),
-            Parameter('on_unreachable', value='jump'),
-            Parameter('tip_link', value='wall'),
-        ]
-    )
+    before = holder.settings
+    asked = {
+        'max_jerk': 20,
+        'on_unreachable': 'jump',
+        'tip_link': 'wall',
+        'urdf_file': 'b.urdf',  # read-only
+        'use_sim_time': False,  # of others
+    }
+    good, *rejected, other = node.set_parameters([Parameter(k, value=v) for k, v in asked.items()])
     assert good.successful
-    assert holder.settings.max_jerk == 20.0
-    assert not bad.successful
-    assert 'auto, closest, hold' in bad.reason
-    assert not unknown_link.successful
-    assert unknown_link.reason == 'there is no link "wall"'
-    assert holder.settings == dataclasses.replace(ArmSettings(), max_jerk=20.0)
+    assert other.successful
+    assert not any(result.successful for result in rejected)
+    assert holder.settings == dataclasses.replace(before, max_jerk=20.0)
     assert node.get_parameter('on_unreachable').value == 'auto'
     assert node.get_parameter('tip_link').value == ''
-
-
-def test_a_group_of_changes_takes_effect_as_a_whole_or_not_at_all(make_node):
-    node = make_node()
-    holder = Holder(node)
-    result = node.set_parameters_atomically(
-        [Parameter('max_jerk', value=20.0), Parameter('speed_scaling', value='fast')]
-    )
-    assert not result.successful
-    assert holder.settings == ArmSettings()
-    assert node.get_parameter('max_jerk').value == 50.0
+    wrong = [Parameter('max_jerk', value=30.0), Parameter('speed_scaling', value='fast')]
+    assert not node.set_parameters_atomically(wrong).successful
+    assert holder.settings.max_jerk == node.get_parameter('max_jerk').value == 20.0
 
 
 def test_a_change_that_somebody_else_rejects_does_not_take_effect(make_node):
@@ -217,15 +186,3 @@ def test_a_change_that_somebody_else_rejects_does_not_take_effect(make_node):
     (result,) = node.set_parameters([Parameter('max_jerk', value=20.0)])
     assert not result.successful
     assert holder.settings == ArmSettings()
-
-
-def test_read_only_parameters_stay(make_node):
-    node = make_node(urdf_file='a.urdf')
-    holder = Holder(node)
-    (result,) = node.set_parameters([Parameter('urdf_file', value='b.urdf')])
-    assert not result.successful
-    assert holder.settings.urdf_file == 'a.urdf'
-
-
-def test_parameters_of_others_are_passed_over():
-    assert changed(ArmSettings(), [Parameter('use_sim_time', value=True)]) == ArmSettings()

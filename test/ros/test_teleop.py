@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A hand: twists, joint velocities and poses move the arm, and their silence ends that."""
 
+from __future__ import annotations
+
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,8 +14,10 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from small_arm import arm_urdf
 from std_msgs.msg import Bool, Int8
+from std_srvs.srv import SetBool
 
 from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.teleop.clutch import DROPPED
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import matrix_pose
 from ik_node.ros.qos import LATCHED
@@ -20,7 +25,11 @@ from ik_node.ros.teleop.teleop_interface import _joint_velocities, _twist
 from ik_node.tracks.curves import tip_pose
 
 READY = {'yaw': 0.3, 'shoulder': 0.4, 'elbow': 0.5, 'roll': 0.2, 'wrist': 0.3}
+
+
 PERIOD = 0.02  # [s] between two commands
+
+
 TOOL = ((0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
 
 
@@ -67,43 +76,28 @@ class Hand:
             self.repeat(self.poses, message, 1)
 
 
-def started(**parameters):
-    with running(arm_urdf(), speed_scaling=1.0, **parameters) as client:
+@pytest.fixture
+def hand():
+    with running(arm_urdf(), speed_scaling=1.0) as client:
         client.answer('goal_joints', client.joints(**READY))
         client.wait_still()
         yield Hand(client)
 
 
-@pytest.fixture
-def hand():
-    yield from started()
-
-
-@pytest.fixture
-def free_hand():
-    yield from started(clutch='none')
-
-
-def test_a_twist_moves_the_tool_and_its_silence_ends_that(hand, arm):
+@pytest.mark.parametrize('frame', ['base_link', 'tool0'])
+def test_a_twist_moves_the_tool_and_its_silence_ends_that(hand, arm, frame):
     start, axis = arm.fk(hand.client.wait_still())
-    hand.twist(40, linear=(-0.25, 0.0, 0.0))  # of 0.4 m/s, unitless
-    q = hand.client.wait_still()
-    point, direction = arm.fk(q)
-    assert -0.12 < (point - start)[0] < -0.04
-    assert point[1:] == pytest.approx(start[1:], abs=1e-2)  # the joints brake independently
+    along = axis if frame == 'tool0' else np.array([1.0, 0.0, 0.0])
+    way = (0.0, 0.0, -0.25) if frame == 'tool0' else (-0.25, 0.0, 0.0)  # of 0.4 m/s, unitless
+    hand.twist(40, frame, way)
+    point, direction = arm.fk(hand.client.wait_still())
+    moved = point - start
+    assert -0.12 < moved @ along < -0.04
+    assert np.linalg.norm(moved - (moved @ along) * along) < 0.02  # the joints brake independently
     assert direction == pytest.approx(axis, abs=0.1)
     before = hand.client.position()
     hand.client.run(0.3)
     np.testing.assert_array_equal(hand.client.position(), before)
-
-
-def test_a_twist_may_be_in_the_frame_of_the_tool(hand, arm):
-    start, axis = arm.fk(hand.client.wait_still())
-    hand.twist(25, frame='tool0', linear=(0.0, 0.0, -0.25))
-    moved = arm.fk(hand.client.wait_still())[0] - start
-    assert moved @ axis < -0.02
-    # On a busy computer the arm brakes meanwhile, and each joint in its own time.
-    assert np.linalg.norm(moved - (moved @ axis) * axis) < 0.5 * abs(moved @ axis)
 
 
 def test_joint_velocities_move_joints(hand):
@@ -163,47 +157,89 @@ def test_a_clutch_of_another_reliability_stays_open(hand, arm):
     np.testing.assert_array_equal(hand.client.position(), before)
 
 
-def test_without_a_clutch_the_arm_goes_to_poses_but_to_no_far_first_one(free_hand, arm):
-    hand = free_hand
-    before = hand.client.position()
-    start, axis = arm.fk(before)
-    hand.pose(tip_pose(start + np.array([-0.1, 0.3, 0.0]), axis, *TOOL), 10)
-    hand.client.wait_said('of the tool')
-    np.testing.assert_array_equal(hand.client.position(), before)
-    T = tip_pose(start + np.array([-0.03, 0.0, 0.02]), axis, *TOOL)
-    hand.pose(T, 60)
-    assert arm.fk(hand.client.wait_still())[0] == pytest.approx(T[:3, 3], abs=2e-3)
-
-
-def test_nonsense_and_pauses_move_nothing(hand):
+def test_nonsense_pauses_and_stops_move_nothing(hand):
     before = hand.client.position()
     hand.twist(5, linear=(np.nan, 0.0, 0.0))
     hand.twist(5, frame='nowhere', linear=(1.0, 0.0, 0.0))
     hand.repeat(hand.jogs, JointState(name=['yaw'], velocity=[]), 5)
     hand.repeat(hand.jogs, JointState(name=['nose'], velocity=[1.0]), 5)
     hand.client.wait(lambda: -1 in hand.codes, 'the status')
-    assert hand.client.call('ik_node/pause_servo', on=True).success
-    hand.twist(5, linear=(1.0, 0.0, 0.0))
-    np.testing.assert_allclose(hand.client.position(), before, atol=1e-12)
-    assert hand.client.call('ik_node/pause_servo', on=False).success
+    for act, undo in (('pause_servo', 'pause_servo'), ('stop', 'resume')):
+        assert hand.client.call(f'ik_node/{act}', True if act == 'pause_servo' else None).success
+        hand.twist(5, linear=(1.0, 0.0, 0.0))
+        np.testing.assert_allclose(hand.client.position(), before, atol=1e-12)
+        assert hand.client.call(f'ik_node/{undo}', False if act == 'pause_servo' else None).success
     hand.twist(10, linear=(-0.2, 0.0, 0.0))
     hand.client.wait(lambda: abs(hand.client.position() - before).max() > 1e-3, 'the motion')
-
-
-def test_a_stopped_arm_takes_no_commands(hand):
-    assert hand.client.call('ik_node/stop').success
-    before = hand.client.position()
-    hand.twist(10, linear=(-0.2, 0.0, 0.0))
-    np.testing.assert_array_equal(hand.client.position(), before)
-
-
-def test_a_pause_ends_the_motion_towards_a_far_pose(free_hand, arm):
-    hand = free_hand
-    start, axis = arm.fk(hand.client.wait_still())
-    T = tip_pose(start, axis, *TOOL)
-    hand.pose(T, 5)
-    T[:3, 3] += [-0.1, 0.2, 0.0]
-    hand.pose(T, 20)
+    hand.twist(20, linear=(-0.2, 0.0, 0.0))
     at = hand.client.position()
     assert hand.client.call('ik_node/pause_servo', on=True).success
-    assert abs(hand.client.wait_still() - at).max() < 0.4
+    assert abs(hand.client.wait_still() - at).max() < 0.4, 'a pause ends the motion'
+
+
+SOON = 0.2  # [s] in which a thread ends that nothing holds up; one that is held up does not end at all
+
+
+LONG = 60.0  # [s]
+
+
+@pytest.fixture
+def teleop():
+    """The hand of a node, whose own thread has ended: each test takes its place."""
+    with running(arm_urdf()) as client:
+        hand = client.served._tools[0].teleop
+        hand.close()
+        hand._closing = False
+        yield hand
+
+
+def test_a_pause_ends_a_command_that_is_being_stored(teleop):
+    inside, go_on = threading.Event(), threading.Event()
+    now = teleop._time.now
+
+    class Waiting:
+        """The time, which the callback of a command asks for before it stores that."""
+
+        def now(self):
+            inside.set()
+            go_on.wait(LONG)
+            return now()
+
+    teleop._time = Waiting()
+    storing = threading.Thread(target=teleop._store, args=['twist', TwistStamped()])
+    storing.start()
+    assert inside.wait(LONG)
+    pausing = threading.Thread(target=teleop._pause, args=(SetBool.Request(data=True), SetBool.Response()))
+    pausing.start()
+    pausing.join(SOON)
+    go_on.set()
+    storing.join(LONG)
+    pausing.join(LONG)
+    assert teleop._paused
+    assert not teleop._new
+    kind, _, received = teleop._command
+    assert (kind, received) == ('twist', -float('inf'))
+
+
+def test_a_press_while_commands_are_paused_does_not_count(teleop):
+    def pause(paused: bool) -> None:
+        teleop._pause(SetBool.Request(data=paused), SetBool.Response())
+
+    def why(*closed: bool) -> str:
+        """Why a pose is ignored after messages on ~/enable."""
+        for one in closed:
+            teleop._enable(Bool(data=one))
+        hand = teleop._teleop
+        hand.take(hand.ready(), np.eye(4), teleop._time.now(), None, teleop._settings())
+        return hand.ignored
+
+    assert not why(True)
+    pause(True)
+    teleop._enable(Bool(data=False))
+    teleop._enable(Bool(data=True))
+    pause(False)
+    assert why(True) == DROPPED
+    pause(False)  # commands are accepted already
+    assert not why(False, True)
+    pause(False)
+    assert not why(True)

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real arm on the other end: the node commands nothing before it knows where the joints are.
-
-The driver here takes joint_commands and publishes joint_states.
-"""
+"""A real arm on the other end: nothing is commanded before it is known where the joints are."""
 
 from __future__ import annotations
 
-import itertools
 import math
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 from node_harness import Client, running
 from rclpy.node import Node
+from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from small_arm import ARM_JOINTS, arm_urdf
+
+from ik_node.ros.node.measured_watch import CHECK, MeasuredWatch
+from ik_node.steady import steady
 
 REMAPPED = ['--ros-args', '-r', 'joint_states:=joint_commands', '-r', 'measured_joint_states:=joint_states']
 
@@ -108,89 +110,15 @@ def test_each_joint_has_to_be_measured():
         client.wait(lambda: driver.commands, 'commands')
 
 
-def test_motion_starts_at_the_measured_joints_and_comes_back_into_the_limits_slowly():
-    with real_arm() as client:
-        driver = driver_of(client, yaw=2.7)
-        client.wait(lambda: driver.commands, 'commands')
-        client.answer('goal_joints', client.joints(yaw=2.0))
-        client.wait(lambda: driver.positions['yaw'] == pytest.approx(2.0), 'the joint')
-        yaw = [c.position[list(c.name).index('yaw')] for c in driver.commands]
-        speed = [c.velocity[list(c.name).index('yaw')] for c in driver.commands]
-        assert yaw[0] == 2.7
-        assert all(b <= a + 1e-12 for a, b in itertools.pairwise(yaw))
-        assert (
-            max(abs(v) for v, at in zip(speed, yaw, strict=True) if at > 2.5 + 1e-6) <= 0.1 * 0.5 * 2.0 + 1e-9
-        )
-
-
-def test_a_sagging_arm_is_held_where_it_was_sent():
-    with real_arm() as client:
-        driver = driver_of(client)
-        client.wait(lambda: driver.commands, 'commands')
-        client.answer('goal_joints', client.joints(elbow=0.5))
-        client.wait(lambda: driver.command('elbow') == pytest.approx(0.5), 'the joint')
-        driver.sag = 0.06
-        assert client.call('ik_node/stop').success
-        client.wait(lambda: client.call('ik_node/resume').success, 'rest')
-        count = len(driver.commands)
-        client.wait(lambda: len(driver.commands) > count + 100, 'a second')
-        assert driver.command('elbow') == pytest.approx(0.5)
-
-
-def test_home_leaves_the_gripper_alone():
-    with real_arm() as client:
-        driver = driver_of(client, yaw=0.3)
-        client.wait(lambda: driver.commands, 'commands')
-        assert client.call('ik_node/home').success
-        client.wait(lambda: driver.command('yaw') == pytest.approx(0.0, abs=1e-9), 'home')
-        assert all('finger' not in command.name for command in driver.commands)
-        client.answer('goal_joints', client.joints(finger=0.03))
-        client.wait(lambda: driver.positions['finger'] == pytest.approx(0.03), 'the finger')
-        assert client.call('ik_node/home').success
-        client.wait(
-            lambda: len(driver.commands) and driver.command('finger') == pytest.approx(0.03), 'the grip'
-        )
-
-
-def test_a_stuck_joint_faults_the_arm_until_resume():
-    with real_arm() as client:
-        driver = driver_of(client)
-        client.wait(lambda: driver.commands, 'commands')
-        driver.stuck = True
-        client.answer('goal_joints', client.joints(elbow=1.5))
-        client.wait(lambda: client.said()['state'] == 'faulted', 'the fault')
-        assert 'joint "elbow"' in last(client)
-        assert 'away from its command' in last(client)
-        client.run(0.5)
-        count = len(driver.commands)
-        client.run(0.3)
-        assert len(driver.commands) == count  # silence
-        assert not client.call('ik_node/home').success
-        driver.stuck = False
-        assert client.call('ik_node/resume').success
-        client.wait(lambda: len(driver.commands) > count + 10, 'commands')
-        assert driver.command('elbow') == 0.0  # where it is measured
-
-
-def test_silence_faults_the_arm():
-    with real_arm() as client:
-        driver = driver_of(client)
-        client.wait(lambda: driver.commands, 'commands')
-        driver.silent = True
-        client.wait(lambda: 'has not been measured for 1 s' in last(client), 'the fault')
-        assert client.answer('goal_joints', client.joints(yaw=1.0)).message.endswith(
-            'call ~/resume to continue'
-        )
-
-
 def test_wait_for_measured_can_be_demanded_and_waived():
     with running(arm_urdf(), ready=False, wait_for_measured='true') as client:
         client.wait(lambda: 'waiting for measured joints' in last(client), 'the node to wait')
         assert not client.samples
+        assert client.set_parameters(wait_for_measured='auto')[0].successful
+        client.wait(lambda: client.samples, 'the node to go on')
     with running(arm_urdf(), wait_for_measured=False) as client:
         client.send('measured_joint_states', client.joints(yaw=0.5))
-        count = len(client.samples)
-        client.wait(lambda: len(client.samples) > count + 50, 'samples')
+        client.run(0.5)
         assert client.position('yaw') == 0.0
 
 
@@ -216,9 +144,71 @@ def test_diagnostics_explain_why_the_arm_stands_still_and_how_old_measurements_a
         client.wait(lambda: 'has not been measured' in values_of(client)[why], 'the fault')
 
 
-def test_measurements_need_not_be_awaited_any_more():
-    with running(arm_urdf()) as client:
-        assert client.set_parameters(wait_for_measured='true')[0].successful
-        client.wait(lambda: 'waiting for measured joints' in last(client), 'the node to wait')
-        assert client.set_parameters(wait_for_measured='auto')[0].successful
-        client.wait(lambda: 'effective DoF' in last(client), 'the node to go on')
+SLOW = 'the computer or the driver is too slow'
+
+
+LATE = 0.4  # [s]
+
+
+class LateDriver:
+    """Joints that follow at once, and whose measurements come LATE, with stamps of a clock or without."""
+
+    def __init__(self, client: Client, stamps: str) -> None:
+        self._client, self._stamps = client, stamps
+        self._sent: deque[JointState] = deque()
+        self.newest = JointState(name=list(ARM_JOINTS), position=[0.0] * 5)
+        node = client.node
+        self._publisher = node.create_publisher(JointState, 'joint_states', 10)
+        node.create_subscription(JointState, 'joint_commands', self._take, 10)
+        node.create_timer(0.01, self._publish)
+
+    def _take(self, message: JointState) -> None:
+        self.newest = message
+
+    def _publish(self) -> None:
+        message = JointState(name=list(self.newest.name), position=list(self.newest.position))
+        message.header.stamp = self._client.now().to_msg()
+        self._sent.append(message)
+        now = self._client.now().nanoseconds
+        while self._sent and Time.from_msg(self._sent[0].header.stamp).nanoseconds <= now - LATE * 1e9:
+            late = self._sent.popleft()
+            if self._stamps != 'true':
+                late.header.stamp = Time(seconds=0 if self._stamps == 'none' else 1234).to_msg()
+            self._publisher.publish(late)
+
+
+@pytest.mark.parametrize('stamps', ['true', 'none', 'other clock'])
+def test_measurements_are_compared_with_what_was_commanded_at_their_stamp(stamps):
+    # 2 rad/s: without the stamps a joint is 0.6 rad away.
+    with running(
+        arm_urdf(), ready=False, cli_args=REMAPPED, speed_scaling=1.0, measured_timeout=10.0
+    ) as client:
+        client.wait(lambda: client.statuses, 'the node to wait')
+        LateDriver(client, stamps)
+        client.wait(lambda: client.said()['state'] == 'ready', 'measured joints')
+        client.send('goal_joints', client.joints(yaw=-2.4))
+        client.wait(lambda: client.said()['state'] in ('arrived', 'faulted'), 'the end')
+        messages = [status.message for status in client.statuses]
+        if stamps == 'true':
+            assert client.said()['state'] == 'arrived'
+            assert any(SLOW in message for message in messages)
+        else:
+            assert 'joint "yaw" is' in messages[-1]
+
+
+@pytest.mark.parametrize('heard', [False, True])
+def test_a_publisher_that_goes_without_a_message_silences_nobody(monkeypatch, heard):
+    now, publishers = [0.0], {'/joint_states': 1, '/measured_joint_states': 0}
+    monkeypatch.setattr(steady, 'read', lambda: now[0])
+    node = SimpleNamespace(
+        resolve_topic_name=lambda name, **_: f'/{name}', publishers=[], count_publishers=publishers.get
+    )
+    watch = MeasuredWatch(node, 'measured_joint_states', always=False)
+    expected = []
+    for count in (0, 1, 0):
+        publishers['/measured_joint_states'] = count
+        now[0] += 2 * CHECK
+        watch.poll('auto')
+        expected.append(watch.expected)
+        watch.heard = (heard and count > 0) or watch.heard
+    assert expected == [False, True, heard]

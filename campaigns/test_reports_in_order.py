@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports that belong to no goal: none is older than the one before it, and none is taken for a goal's."""
+"""A fault at any step of a report that belongs to no goal: no state is told that is older than the fault."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from node_harness import running
 from small_arm import arm_urdf
 
 from ik_node import kernels
-from ik_node.control.controller.controller import ArmController
 from ik_node.control.state.report import Level
 from ik_node.control.state.states import State
 from ik_node.errors import InputError
@@ -20,6 +19,8 @@ from ik_node.ros.goals.node_time import NodeTime
 from ik_node.ros.node import robot_switch
 
 LONG = 60.0  # [s]
+
+
 SOON = 0.02  # [s] in which a thread ends that no lock holds up
 
 
@@ -79,43 +80,3 @@ def test_a_fault_at_any_step_of_another_report_is_not_followed_by_an_older_state
             client.wait(delivered, 'the end of all deliveries')
         assert number > 50
         assert [report.state for report in heard] == [State.HOLDING]
-
-
-def test_an_unexpected_error_while_a_robot_is_built_is_reported(monkeypatch):
-    def build(*_):
-        raise RuntimeError('made up')
-
-    with running(arm_urdf()) as client:
-        monkeypatch.setattr(robot_switch, 'build_models', build)
-        with pytest.raises(RuntimeError, match='made up'):
-            client.served._switch.prepare('another')
-        client.wait_said(
-            "robot_description rejected: unexpected error, please report it: RuntimeError('made up')"
-        )
-        assert client.said(-1)['state'] == 'rejected'
-
-
-def test_a_report_without_a_goal_leaves_the_goal_that_is_pursued_alone():
-    with running(arm_urdf(), speed_scaling=0.05) as client:
-        (tool,) = client.served._tools
-        place, _ = tool.snapshot().model.arm.fk([2.0, 0.5, 0.5, 0.5, 0.5])
-        taken = client.answer('goal_point', client.point(place))
-        assert taken.message.startswith('solved')
-        shown, totals = tool.markers._goal, dict(client.served._statistics._totals)
-        assert shown is not None
-        assert tool.own.tell(Level.OK, 'made up')
-        assert tool.own.tell(Level.ERROR, 'made up, too', 'rejected')
-        client.wait_said('made up, too')
-        assert client.said(-2)['state'] == 'moving'
-        assert tool.markers._goal is shown
-        assert client.served._statistics._totals == totals
-        assert tool.last_report.goal is shown[0]
-
-
-def test_a_report_that_holds_in_one_state_is_dropped_in_another():
-    heard = []
-    controller = ArmController(heard.append)
-    assert not controller.tell(Level.WARN, 'made up', 'waiting', State.HOLDING)
-    assert not heard
-    assert controller.tell(Level.WARN, 'made up', 'waiting', State.UNCONFIGURED)
-    assert [(report.phase, report.state) for report in heard] == [('waiting', State.UNCONFIGURED)]
