@@ -1,44 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An arm of emulated servos, on a virtual clock or behind a real port."""
+"""An arm of emulated servos on a virtual clock."""
 
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from emulated_bus import EmulatedBus
 from virtual_time import VirtualBus, virtual_time
 
 from ik_node.servos.arm.arm import ServoArm
 from ik_node.servos.arm.cycle import ArmOptions
 from ik_node.servos.arm.sag import Torques
 from ik_node.servos.arm.snapshot import ArmSnapshot, ArmState
-from ik_node.servos.arm.survey import ArmError
 from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.calibration.profile import PROTOCOLS, read_profile
 from ik_node.servos.calibration.zeros import calibrate
 
 TORQUE_ENABLE = 40  # the address in an STS3215
 TORQUE_LIMIT = {'address': 48, 'size': 2}
-PATIENT = 0.1  # [s] for an answer: on a busy computer the emulated bus has to wait for a core
 
 
 class Rig:
     """bus: the emulated one. arm: driven. seen: all snapshots, published: when each was [s]."""
 
     def __init__(
-        self, bus: EmulatedBus, profile: str, options: ArmOptions | None, torques: Torques | None = None
+        self, bus: VirtualBus, profile: str, options: ArmOptions | None, torques: Torques | None = None
     ) -> None:
         self.bus, self.profile = bus, read_profile(profile)
-        self.clock: Any = getattr(bus, 'clock', time)
-        patience = [PATIENT] if self.clock is time else []  # as ik_servos
+        self.clock = bus.clock
         self.seen: list[ArmSnapshot] = []
         self.published: list[float] = []
         self.arm = ServoArm(
-            lambda: SerialTransport(bus.port, self.profile.baud, PROTOCOLS[self.profile.protocol], *patience),
+            lambda: SerialTransport(bus.port, self.profile.baud, PROTOCOLS[self.profile.protocol]),
             self.profile,
             lambda recorded: calibrate(self.profile, recorded),
             options,
@@ -63,14 +58,8 @@ class Rig:
             self.clock.sleep(0.005)
 
     def switch_on(self) -> None:
-        """Switch the torque on, again where a busy computer keeps the answers of servos."""
-        self.wait(self._has_torque)
-
-    def _has_torque(self) -> bool:
-        with contextlib.suppress(ArmError):
-            self.arm.set_torque(True)
-            return True
-        return False
+        """Switch the torque on."""
+        self.arm.set_torque(True)
 
     def stream(self, positions: dict[str, float], seconds: float) -> None:
         """Command positions for a while."""
@@ -96,6 +85,11 @@ class Rig:
         self.bus.call('motor', id=2, weight=0.5)
         self.clock.sleep(1.0)
 
+    def dip(self, id: int) -> None:
+        """Have a servo lose its power for a moment, and its torque."""
+        self.bus.call('power', id=id, on=False)
+        self.bus.call('power', id=id, on=True)
+
     def tick(self, name: str) -> float:
         """Return where a joint really is."""
         (joint,) = [joint for joint in self.profile.joints if joint.name == name]
@@ -103,19 +97,15 @@ class Rig:
 
 
 @contextlib.contextmanager
-def emulated(profile: str = 'so101', real: bool = False) -> Iterator[EmulatedBus]:
-    """Yield a bus on a virtual clock; real: in a process of its own, behind a pseudo-terminal."""
-    if real:
-        with EmulatedBus(profile) as bus:
-            yield bus
-    else:
-        with virtual_time() as clock:
-            yield VirtualBus(clock, profile)
+def emulated(profile: str = 'so101') -> Iterator[VirtualBus]:
+    """Yield a bus on a virtual clock."""
+    with virtual_time() as clock:
+        yield VirtualBus(clock, profile)
 
 
 @contextlib.contextmanager
 def started(
-    bus: EmulatedBus,
+    bus: VirtualBus,
     profile: str = 'so101',
     options: ArmOptions | None = None,
     torques: Torques | None = None,
@@ -130,9 +120,9 @@ def started(
 
 
 @contextlib.contextmanager
-def driven(profile: str = 'so101', options: ArmOptions | None = None, real: bool = False) -> Iterator[Rig]:
-    """Yield a rig whose servos were found; real: see emulated."""
-    with emulated(profile, real) as bus, started(bus, profile, options) as rig:
+def driven(profile: str = 'so101', options: ArmOptions | None = None) -> Iterator[Rig]:
+    """Yield a rig whose servos were found."""
+    with emulated(profile) as bus, started(bus, profile, options) as rig:
         rig.until(ArmState.PASSIVE)
         yield rig
 

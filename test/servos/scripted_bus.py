@@ -1,12 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A servo bus behind a pseudo-terminal, each of whose answers a test decides on."""
+"""A servo bus on a virtual clock, each of whose answers a test decides on."""
 
-import contextlib
 import heapq
-import os
-import pty
-import threading
-import tty
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -18,60 +13,8 @@ from ik_node.servos.bus.packets import SYNC_READ, WRITE, Instruction, Status
 class ScriptedBus:
     """Calls script(number, instruction) for each instruction; what it returns goes to the port as it is.
 
-    numbers count from 0. Also a context.
+    numbers count from 0. line: the end of the driver.
     """
-
-    def __init__(self, codec, script: Callable[[int, Instruction], bytes]):
-        self.codec, self.script = codec, script
-        self.instructions: list[Instruction] = []
-        self.error: BaseException | None = None
-        self._terminal, self._line = pty.openpty()
-        tty.setraw(self._line)
-        self.port = os.ttyname(self._line)
-        self._stop, self._stopped = os.pipe()
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-
-    def send(self, data: bytes) -> None:
-        os.write(self._terminal, data)
-
-    def unplug(self) -> None:
-        """End: the port is gone."""
-        if self._thread.is_alive():
-            os.write(self._stopped, b'.')
-            self._thread.join()
-            for handle in (self._terminal, self._line, self._stop, self._stopped):
-                os.close(handle)
-
-    def _serve(self) -> None:
-        import select
-
-        parser = self.codec.Parser(Instruction)
-        while True:
-            ready, _, _ = select.select([self._terminal, self._stop], [], [])
-            if self._stop in ready:
-                return
-            try:
-                for instruction in parser.feed(os.read(self._terminal, 4096)):
-                    self.instructions.append(instruction)
-                    self.send(self.script(len(self.instructions) - 1, instruction))
-            except BaseException as error:
-                self.error = error
-                return
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):
-            self.unplug()
-        assert self.error is None
-
-
-class VirtualScriptedBus:
-    """The same on a virtual clock, without a terminal and a thread; line: the driver's end of it."""
-
-    error = None
 
     def __init__(self, codec, script: Callable[[int, Instruction], bytes], clock: Clock):
         self.script, self.clock, self.port, self.baud = script, clock, f'/dev/scripted{len(clock.buses)}', 0

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an arm tells its owner: which servos still have torque, which commands it cannot follow."""
+"""An arm that is released: what its owner is told, and that it is lowered, and never with more torque."""
 
 from __future__ import annotations
 
-import contextlib
-import threading
-
 import pytest
-from rig import Rig, driven, emulated
+from rig import TORQUE_ENABLE, TORQUE_LIMIT, Rig, driven, emulated, rig, started
 
 from ik_node.servos.arm.cycle import ArmCycle
 from ik_node.servos.arm.snapshot import ArmState
@@ -19,24 +16,13 @@ from ik_node.servos.bus.transport import Answer
 from ik_node.servos.calibration.profile import read_profile
 
 DEGREE = 4096 / 360  # ticks
-LONG = 20.0  # [s] in which an event comes, on any machine
+__all__ = ['rig']
 WEIGHT = 0.3  # share of the largest torque: joints hang 15 ticks below their goals
-
-
-@pytest.fixture(params=[False], ids=[''])
-def rig(request):
-    with driven(real=request.param) as rig:
-        rig.switch_on()
-        yield rig
-
-
-several_threads = pytest.mark.parametrize('rig', [True], ids=['several threads'], indirect=True)
 
 
 def test_the_joints_with_torque_are_known(rig):
     rig.wait(lambda: rig.arm.snapshot.powered == set(rig.profile.names))
-    rig.bus.call('power', id=3, on=False)
-    rig.bus.call('power', id=3, on=True)
+    rig.dip(3)
     rig.until(ArmState.FAULTED)
     assert rig.arm.snapshot.powered == set(rig.profile.names) - {'elbow_flex'}
     rig.arm.set_torque(False)
@@ -121,53 +107,14 @@ def test_holds_and_recoveries_do_not_let_the_arm_creep_down(rig):
         assert rig.tick(name) == pytest.approx(tick, abs=DEGREE / 2)
 
 
-def test_a_joint_that_is_pushed_away_is_held_where_it_is_then(rig):
-    rig.bus.call('motor', id=3, actual=2148.0, blocked=[2148.0, 2148.0])
-    rig.wait(lambda: 'elbow_flex' in rig.arm.snapshot.joints and rig.arm.snapshot.ticks['elbow_flex'] > 2140)
-    rig.arm.hold()
-    rig.wait(lambda: abs(rig.bus.state()[3]['goal'] - 2148) < 20)
-
-
-@several_threads
-def test_a_hold_ends_a_lowering(rig):
-    rig.bus.call('motor', id=2, weight=WEIGHT)
-    rig.wait(lambda: rig.bus.call('get', id=2, address=48, size=2) == 1000)
-    failed = []
-
-    def lower():
-        try:
-            rig.arm.set_torque(False)
-        except ArmError as error:
-            failed.append(str(error))
-
-    thread = threading.Thread(target=lower)
-    thread.start()
-    rig.wait(lambda: rig.bus.call('get', id=2, address=48, size=2) < 700)
-    rig.arm.hold()
-    thread.join()
-    assert failed == ['a hold came while the arm was lowered: its torque stays on']
-    assert rig.arm.snapshot.state is ArmState.HOLDING
-    rig.wait(lambda: rig.bus.call('get', id=2, address=48, size=2) == 1000)
-    assert all(state['torque'] for state in rig.bus.state().values())
-
-
-@several_threads
 def test_nothing_is_asked_of_servos_that_are_silent(rig, monkeypatch):
     states, hold = [], ArmCycle.hold
     monkeypatch.setattr(ArmCycle, 'hold', lambda cycle: states.append(cycle.state) or hold(cycle))
-
-    def hold_on_and_on():
-        with contextlib.suppress(ArmError):
-            while True:
-                rig.arm.hold()
-
-    threads = [threading.Thread(target=hold_on_and_on) for _ in range(4)]
-    for thread in threads:  # so that a request waits at the end of every cycle
-        thread.start()
+    rig.sampled(rig.arm.ask_hold, 400, 0.005)  # so that a request waits at the end of every cycle
     rig.clock.sleep(0.1)
     rig.bus.faults({'kind': 'missing'})
-    for thread in threads:
-        thread.join()
+    rig.until(ArmState.SILENT)
+    rig.clock.sleep(1.0)
     assert ArmState.HOLDING in states
     assert ArmState.SILENT not in states
 
@@ -179,15 +126,6 @@ def test_an_answer_that_fails_again_is_counted_again(rig):
     rig.until(ArmState.HOLDING)
     snapshot = rig.arm.snapshot
     assert sum(snapshot.faults.values()) > 1.5 * snapshot.retries
-
-
-def test_a_servo_that_rejects_its_goal_is_told_with_a_remedy():
-    with driven('omx_f') as rig:
-        rig.bus.call('put', id=12, address=48, size=4, value=2000)  # its goals end below where it stands
-        rig.bus.call('put', id=12, address=116, size=4, value=1500)
-        with pytest.raises(ArmError, match=r'servo 12 \(joint2\) does not accept 2048 .*Check its cable'):
-            rig.arm.set_torque(True)
-        assert not any(state['torque'] for state in rig.bus.state().values())
 
 
 def test_memory_is_believed_only_if_it_is_read_twice_alike():
@@ -207,29 +145,132 @@ def test_memory_is_believed_only_if_it_is_read_twice_alike():
             transport.close()
 
 
-@several_threads
 def test_a_hold_counts_that_comes_between_the_request_to_lower_and_the_lowering(rig):
-    entered, go_on, failed = threading.Event(), threading.Event(), []
-
-    def busy(_: object) -> None:
-        entered.set()
-        go_on.wait(LONG)
-
-    def lower() -> None:
-        try:
-            rig.arm.set_torque(False)
-        except ArmError as error:
-            failed.append(str(error))
-
-    first = threading.Thread(target=rig.arm._ask, args=(busy,))
-    first.start()
-    assert entered.wait(LONG)
-    thread = threading.Thread(target=lower)
-    thread.start()
-    rig.wait(lambda: len(rig.arm._requests) > 0)
+    lowering = rig.arm.ask_torque(False)
     rig.arm.latch()
-    go_on.set()
-    first.join()
-    thread.join()
-    assert failed == ['a hold came while the arm was lowered: its torque stays on']
+    with pytest.raises(ArmError, match='a hold came'):
+        lowering.result(60.0)
     assert all(state['torque'] for state in rig.bus.state().values())
+
+
+def test_torque_off_never_raises_the_torque():
+    with driven() as rig:
+        rig.switch_on()
+        rig.clock.sleep(0.1)
+        before, limits = rig.bus.call('get', id=2, **TORQUE_LIMIT), rig.torque_limits(20, 0.05)
+        rig.arm.set_torque(False)
+        assert before < 400
+        assert max(limits) <= before + 10
+
+
+def test_a_release_that_failed_is_over_once_all_servos_say_that_they_have_no_torque(rig):
+    rig.bus.call('power', id=4, on=False)
+    rig.until(ArmState.FAULTED)
+    with pytest.raises(ArmError, match=r'no answer from servo 4 \(wrist_flex\), whose torque may still'):
+        rig.arm.set_torque(False)
+    snapshot = rig.arm.snapshot
+    assert snapshot.state is ArmState.PASSIVE
+    assert snapshot.powered == {'wrist_flex'}
+    assert snapshot.reason.startswith('torque may still be on in servo 4 (wrist_flex): support the arm')
+    with pytest.raises(ArmError, match=r'this driver does not hold the arm: .*torque may still be on in'):
+        rig.arm.hold()
+    rig.bus.call('power', id=4, on=True)
+    rig.wait(lambda: rig.arm.snapshot.powered == frozenset())
+    rig.wait(lambda: rig.arm.snapshot.reason == '')
+    assert rig.arm.snapshot.state is ArmState.PASSIVE
+
+
+@pytest.mark.parametrize('hears', [False, True])
+def test_a_release_that_is_repeated_never_raises_the_torque(rig, hears):
+    rig.load_shoulder()
+    rig.bus.faults({'kind': 'corrupt', 'id': 2} if hears else {'kind': 'missing', 'id': 4})
+    rig.until(ArmState.FAULTED)
+    with pytest.raises(ArmError, match='no answer from servo'):
+        rig.arm.set_torque(False)
+    if not hears:
+        rig.bus.call('put', id=2, address=TORQUE_ENABLE, size=1, value=1)
+    before, limits = rig.bus.call('get', id=2, **TORQUE_LIMIT), rig.torque_limits(28, 0.1)
+    with pytest.raises(ArmError, match='no answer from servo'):
+        rig.arm.set_torque(False)
+    assert max(limits) <= before < 100
+
+
+def test_a_release_of_servos_that_are_weak_already_begins_with_what_they_have(rig):
+    rig.dip(3)
+    rig.until(ArmState.FAULTED)
+    rig.bus.call('put', id=2, value=300, **TORQUE_LIMIT)
+    limits = rig.torque_limits(28, 0.1)
+    rig.arm.set_torque(False)
+    assert 200 < max(limits) <= 300
+
+
+@pytest.mark.parametrize(
+    ('lost', 'asked'),
+    [('plug', 'before'), ('power line', 'before'), ('power line', 'while'), ('plug', 'held again')],
+)
+def test_an_arm_that_was_to_be_released_is_not_held_again(rig, lost, asked):
+    def release():
+        with pytest.raises(ArmError):
+            rig.arm.set_torque(False)
+
+    if asked == 'before':
+        rig.clock.at(rig.clock.now + 1.0, lambda: lose(rig, lost))
+        release()
+    else:
+        lose(rig, lost)
+        rig.until(ArmState.CLOSED, ArmState.SILENT)
+        release()
+    if asked == 'held again':
+        with pytest.raises(ArmError):
+            rig.arm.hold()
+    rig.until(ArmState.CLOSED, ArmState.SILENT)
+    rig.clock.sleep(2.0)
+    before = rig.bus.call('get', id=2, **TORQUE_LIMIT)
+    rig.bus.call('plug', on=True)
+    rig.bus.faults()
+    rig.until(ArmState.HOLDING if asked == 'held again' else ArmState.PASSIVE)
+    if asked == 'held again':
+        return
+    if not (asked == 'before' and lost == 'power line'):  # each servo was switched off, unheard
+        assert 'torque may still be on in servo 1 (shoulder_pan), ' in rig.arm.snapshot.reason
+    assert rig.bus.call('get', id=2, **TORQUE_LIMIT) <= before
+    rig.arm.set_torque(False)
+    assert not any(state['torque'] for state in rig.bus.state().values())
+    assert rig.arm.snapshot.reason == ''
+
+
+def lose(rig, what):
+    """Lose the adapter, or the answers of all servos."""
+    if what == 'plug':
+        rig.bus.call('plug', on=False)
+    else:
+        rig.bus.faults({'kind': 'missing'})
+
+
+def test_servos_that_still_have_torque_are_lowered_slowly_too(rig):
+    rig.dip(3)
+    rig.until(ArmState.FAULTED)
+    rig.bus.call('plug', on=False)
+    rig.until(ArmState.CLOSED)
+    rig.bus.call('plug', on=True)
+    rig.until(ArmState.PASSIVE)
+    assert 'torque is on in' in rig.arm.snapshot.reason
+    before = rig.clock.monotonic()
+    rig.arm.set_torque(False)
+    assert rig.clock.monotonic() - before > 2.0
+    assert not any(state['torque'] for state in rig.bus.state().values())
+
+
+def test_an_arm_found_with_torque_outside_its_limits_can_be_released():
+    with emulated() as bus:
+        for id in range(1, 7):
+            bus.call('put', id=id, address=40, size=1, value=1)
+        bus.call('motor', id=3, blocked=[2000.0, 2100.0])
+        bus.call('put', id=3, address=9, size=2, value=2300, keep=True)
+        with started(bus) as rig:
+            rig.until(ArmState.PASSIVE)
+            assert 'servo 3 (elbow_flex) is at' in rig.arm.snapshot.reason
+            with pytest.raises(ArmError, match='passive'):
+                rig.arm.command({'elbow_flex': 0.5})
+            rig.arm.set_torque(False)
+            assert not any(state['torque'] for state in bus.state().values())

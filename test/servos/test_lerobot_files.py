@@ -53,8 +53,6 @@ def test_other_content_is_rejected_with_a_remedy(tmp_path, values, message):
         ('id', 9, 'the servo with id 9, the profile has id 3'),
         ('range_min', 4000, 'range_min 4000 must be less than range_max'),
         ('range_max', 2.5, 'range_max must be a whole number, got 2.5'),
-        ('range_max', True, 'range_max must be a whole number'),
-        ('range_max', 10**400, 'range_max must be a whole number'),
         ('homing_offset', None, 'homing_offset must be a whole number, got None'),
     ],
 )
@@ -116,12 +114,6 @@ def test_the_only_fitting_file_of_any_version_is_found(robots, folder):
     path = write_file(robots / folder / 'None.json', entries(RECORDED))
     write_file(robots / folder / 'old.json', {'motor_names': ['shoulder_pan']})
     assert find_file(SO101) == path
-
-
-def test_a_copy_of_a_newer_lerobot_is_the_same_file(robots):
-    write_file(robots / 'so101_follower' / 'None.json', entries(RECORDED))
-    newer = write_file(robots / 'so_follower' / 'mine.json', entries(RECORDED))
-    assert find_file(SO101) == newer
 
 
 def test_of_two_arms_the_one_that_the_servos_remember_is_found(robots):

@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 import sys
+import termios
 import tty
 
 import pytest
@@ -15,6 +16,7 @@ from ik_node.servos.bus import port_errors
 from ik_node.servos.bus.port_errors import explain
 from ik_node.servos.bus.serial_line import SerialLine
 from ik_node.servos.bus.transport import PortError
+from ik_node.steady import steady
 
 BAUD = 1_000_000
 
@@ -82,15 +84,29 @@ def test_programs_that_take_ports_are_named_with_a_remedy(monkeypatch, name, rem
     assert remedy in str(error)
 
 
-def test_a_program_that_had_the_port_open_before_is_named(tmp_path):
-    port = tmp_path / 'ttyACM0'
-    port.touch()
-    with port.open() as held, subprocess.Popen(['sleep', '60'], stdin=held) as other:
-        try:
-            held.close()
-            with pytest.raises(PortError, match=rf'in use by sleep \(process {other.pid}\)'):
-                SerialLine(str(port), BAUD)
-        finally:
-            other.kill()
-    with pytest.raises(PortError, match='not a serial port'):
-        SerialLine(str(port), BAUD)
+def test_a_line_carries_bytes_until_it_is_closed_or_unplugged():
+    terminal, inner = pty.openpty()
+    tty.setraw(inner)
+    line = SerialLine(os.ttyname(inner), BAUD)
+    line.send(b'to')
+    assert os.read(terminal, 9) == b'to'
+    os.write(terminal, b'from')
+    assert line.receive(steady() + 20.0) == b'from'
+    assert line.receive(steady()) == b''
+    os.close(inner)
+    os.close(terminal)
+    with pytest.raises(PortError, match='is gone'):
+        line.receive(steady() + 20.0)
+    line.close()
+    line.close()
+    with pytest.raises(PortError, match='is closed'):
+        line.send(b'to')
+
+
+def test_an_adapter_that_vanishes_while_it_is_opened_is_gone(port, monkeypatch):
+    def vanish(*_):
+        raise termios.error(errno.EIO, 'Input/output error')  # pyserial lets it through: it is no OSError
+
+    monkeypatch.setattr(termios, 'tcflush', vanish)
+    with pytest.raises(PortError):
+        SerialLine(port, BAUD)

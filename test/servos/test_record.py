@@ -3,19 +3,20 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import time
-from pathlib import Path
+from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
-from emulated_bus import EmulatedBus
+from rig import emulated
+from virtual_time import VirtualBus
 
 from ik_node.servos.arm.survey import ArmError
 from ik_node.servos.bus.models import model_named
 from ik_node.servos.calibration.lerobot_file import read_file
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.calibration.recorded import Recorded
+from ik_node.servos.check import memory, record
 from ik_node.servos.check.findings import ServoFinding
 from ik_node.servos.check.program import main
 from ik_node.servos.check.ranges import Travel, recorded_from
@@ -36,7 +37,7 @@ def _home(monkeypatch, tmp_path):
 @pytest.fixture
 def bus():
     """An SO-101 as delivered, held by hand."""
-    with EmulatedBus('so101') as bus:
+    with emulated() as bus:
         for joint in SO101.joints:
             low, high = joint.stops or (-9.0, 9.0)
             at = ZERO[joint.id]
@@ -47,70 +48,42 @@ def bus():
         yield bus
 
 
-class Program:
-    """The program, and what it has printed so far."""
-
-    def __init__(self, bus: EmulatedBus, path: Path) -> None:
-        given = ['--port', bus.port, '--record', str(path)]
-        self._process = subprocess.Popen(
-            [sys.executable, '-m', 'ik_node.start', 'ik_servo_check', *given],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self._said = ''
-
-    def until(self, text: str) -> None:
-        assert self._process.stdout is not None
-        while text not in self._said:
-            line = self._process.stdout.readline()
-            assert line, self._said
-            self._said += line
-
-    def type(self, text: str) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(text)
-        self._process.stdin.flush()
-
-    def end(self) -> tuple[int, str]:
-        """Close the input; return exit code and all that was printed."""
-        said, _ = self._process.communicate(timeout=20.0)
-        return self._process.returncode, self._said + said
-
-
-def carry(bus: EmulatedBus, id: int, to: float) -> None:
-    """Carry a joint there, in steps, each of which the program has measured."""
-    place = bus.state()[id]['actual']
-    while abs(to - place) > 0.1:
-        place += min(max(to - place, -1000.0), 1000.0)
-        since = time.monotonic()
-        bus.call('motor', id=id, actual=place)
-        while sum(entry[1] == id for entry in bus.log('answered', since)) < 2:
-            time.sleep(0.005)
-
-
-def carry_to_the_stops(bus: EmulatedBus, ids: tuple[int, ...] = SO101.ids) -> None:
+def to_the_stops(bus: VirtualBus, *ids: int) -> Iterator[tuple[()]]:
+    """Carry joints to both stops; yields wherever the program measures."""
     for joint in SO101.joints:
-        if joint.id in ids:
-            for stop in joint.stops or (-4.0, 4.0):
-                carry(bus, joint.id, ZERO[joint.id] + stop / joint.unit)
+        for stop in (joint.stops or (-4.0, 4.0)) * (joint.id in ids):
+            place, to = bus.state()[joint.id]['actual'], ZERO[joint.id] + stop / joint.unit
+            while abs(to - place) > 0.1:
+                place += min(max(to - place, -1000.0), 1000.0)
+                bus.call('motor', id=joint.id, actual=place)
+                yield ()
+                yield ()
 
 
-@pytest.mark.slow
-def test_an_arm_as_delivered_is_calibrated(bus, tmp_path, capsys):
+@pytest.fixture
+def recorded(bus, tmp_path, monkeypatch, capsys):
+    """Record: hand moves the arm, then the lines are typed; the exit code and what is printed."""
+
+    def run(hand: Iterator[object], *lines: str) -> tuple[int, str]:
+        typed = iter(lines)
+
+        def select(*_: object) -> tuple[object]:
+            bus.clock.sleep(record.PAUSE)
+            return (next(hand, True),)
+
+        for module in (record, memory):
+            monkeypatch.setattr(module, 'line', lambda: next(typed, ''))
+        monkeypatch.setattr(record, 'select', SimpleNamespace(select=select))
+        monkeypatch.setattr(sys, 'stdin', SimpleNamespace(fileno=lambda: 0))
+        code = main(['--port', bus.port, '--record', str(tmp_path / 'arm.json')])
+        return code, ''.join(capsys.readouterr())
+
+    return run
+
+
+def test_an_arm_as_delivered_is_calibrated(bus, recorded, tmp_path, capsys):
     assert main(['--port', bus.port]) == 1
-    path = tmp_path / 'arm.json'
-    program = Program(bus, path)
-    program.until('all joints at zero. Then press Enter')
-    program.type('\n')
-    program.until('to both stops. Then press Enter')
-    carry_to_the_stops(bus)
-    program.type('\n')
-    program.until('Type yes')
-    assert bus.call('get', id=3, address=31, size=2) == 0  # nothing yet
-    program.type('yes\n')
-    code, said = program.end()
+    code, said = recorded(to_the_stops(bus, *SO101.ids), '\n', '\n', 'yes\n')
     assert code == 0, said
     assert [bus.call('get', id=id, address=55, size=1) for id in SO101.ids] == [1] * 6  # locked again
     bus.call('power', on=False)
@@ -120,57 +93,33 @@ def test_an_arm_as_delivered_is_calibrated(bus, tmp_path, capsys):
         near = BY_EYE + 4 if joint.full_turn else 4  # the play of the gears
         expected = {6: 0.2 / joint.unit + bus.call('get', id=6, address=9, size=2)}.get(joint.id, 2047)
         assert bus.state()[joint.id]['present'] == pytest.approx(expected, abs=near)
-    capsys.readouterr()
+    path = tmp_path / 'arm.json'
     assert main(['--port', bus.port, '--calibration', str(path)]) == 0
-    page = capsys.readouterr().out
-    assert 'Warnings' not in page
-    assert 'wrist_roll' in page
+    assert 'Warnings' not in capsys.readouterr().out
     assert set(read_file(path, SO101)) == set(SO101.names)
     assert not bus.log('torques')
 
 
-@pytest.mark.slow
-def test_without_a_yes_nothing_is_stored(bus, tmp_path):
-    path = tmp_path / 'arm.json'
-    program = Program(bus, path)
-    program.until('press Enter')
-    program.type('\n')
-    program.until('both stops')
-    carry_to_the_stops(bus)
-    program.type('\n')
-    program.until('Type yes')
-    program.type('no\n')
-    assert program.end()[0] == 1
-    assert not path.exists()
+@pytest.mark.parametrize('typed', [['\n'], ['\n', '\n'], ['\n', '\n', 'no\n']])
+def test_without_a_yes_nothing_is_stored(bus, recorded, tmp_path, typed):
+    assert recorded(to_the_stops(bus, *SO101.ids), *typed)[0] == 1
+    assert not (tmp_path / 'arm.json').exists()
     assert [bus.call('get', id=id, address=31, size=2) for id in SO101.ids] == [0] * 6
 
 
-def test_a_joint_that_was_not_moved_or_does_not_answer_is_named(bus, tmp_path):
-    for step in ('still', 'silent'):
-        program = Program(bus, tmp_path / 'arm.json')
-        program.until('press Enter')
-        program.type('\n')
-        program.until('both stops')
-        if step == 'still':
-            carry_to_the_stops(bus, (1,))
-            program.type('\n')
-            code, said = program.end()
-            assert 'servo 2 (shoulder_lift) was moved by' in said
-        else:
-            bus.call('power', on=False, id=4)
-            program.until('record again')
-            code, said = program.end()
-            assert 'servo 4 (wrist_flex): no answer. Check its cable, and record again' in said
-        assert code == 2
-    assert not (tmp_path / 'arm.json').exists()
+def test_a_joint_that_was_not_moved_or_does_not_answer_is_named(bus, recorded, tmp_path):
+    code, said = recorded(to_the_stops(bus, 1), '\n', '\n')
+    assert code == 2
+    assert 'servo 2 (shoulder_lift)' in said
 
+    def cut() -> Iterator[tuple[()]]:
+        bus.call('power', on=False, id=4)
+        while True:
+            yield ()
 
-def test_the_end_of_the_input_stores_nothing(bus, tmp_path):
-    program = Program(bus, tmp_path / 'arm.json')
-    program.until('press Enter')
-    program.type('\n')
-    program.until('both stops')
-    assert program.end()[0] == 1
+    code, said = recorded(cut(), '\n')
+    assert code == 2
+    assert 'servo 4 (wrist_flex)' in said
     assert not (tmp_path / 'arm.json').exists()
 
 

@@ -77,25 +77,6 @@ def test_signs(model, name, data, count):
     assert register.encode(count) == bytes.fromhex(data)
 
 
-@pytest.mark.parametrize(
-    ('model', 'name', 'count', 'quantity', 'unit'),
-    [
-        ('sts3215', 'present_voltage', 121, 12.1, 'V'),
-        ('sts3215', 'present_load', -500, -0.5, '1'),
-        ('sts3215', 'present_current', 100, 0.65, 'A'),
-        ('sts3215', 'profile_acceleration', 254, 25400, 'tick/s^2'),
-        ('sts3215', 'return_delay', 250, 0.0005, 's'),
-        ('xm430-w350', 'present_current', 100, 0.269, 'A'),
-        ('xl330-m288', 'present_current', -100, -0.1, 'A'),
-        ('xl330-m288', 'torque_limit', 885, 1, '1'),
-    ],
-)
-def test_units(model, name, count, quantity, unit):
-    register = model_named(model)[name]
-    assert register.quantity(count) == pytest.approx(quantity)
-    assert register.unit == unit
-
-
 @pytest.mark.parametrize('model', MODELS, ids=lambda model: model.name)
 def test_no_registers_overlap(model):
     spans = sorted((register.address, register.size) for register in model.registers.values())
@@ -126,10 +107,6 @@ def test_a_block_is_decoded():
         'present_current': 100,
     }
     assert STS.conditions_of(0x21) == ['voltage', 'overload']
-
-
-def test_a_register_at_the_edge_of_a_block_is_left_out():
-    assert STS.decode(57, bytes(2)) == {}
 
 
 @pytest.mark.parametrize('count', [32768, -32768, 2**40])

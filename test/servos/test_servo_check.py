@@ -4,14 +4,10 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import select
 import signal
-import subprocess
 import sys
-import time
+from types import SimpleNamespace
 
 import pytest
 from emulated_bus import EmulatedBus
@@ -28,18 +24,6 @@ SO101_IDS = (1, 2, 3, 4, 5, 6)
 @pytest.fixture
 def bus():
     with emulated() as bus:
-        yield bus
-
-
-@pytest.fixture
-def omx():
-    with emulated('omx_f') as bus:
-        yield bus
-
-
-@pytest.fixture
-def real_bus():
-    with EmulatedBus('so101') as bus:
         yield bus
 
 
@@ -80,24 +64,6 @@ def test_a_good_arm_can_be_driven_and_nothing_is_written(bus, check):
     assert bus.log('goals') == bus.log('torques') == []
 
 
-@pytest.mark.slow
-def test_without_power_it_asks_for_the_supply(bus, check):
-    bus.call('power', on=False)
-    code, page = check(bus)
-    assert code == 1
-    assert 'the port opens, but no servo answers. Is the power supply of the arm on' in page
-
-
-def test_servos_behind_a_loose_cable_are_named_and_the_others_shown(bus, check):
-    bus.call('power', on=False, id=4)
-    bus.call('power', on=False, id=5)
-    code, page = check(bus)
-    assert code == 1
-    assert 'no answer from servo 4 (wrist_flex), servo 5 (wrist_roll): check the cable' in page
-    assert 'gripper 2048 0.0 deg' in page
-    assert 'can be driven' not in page
-
-
 @pytest.mark.parametrize(('most', 'least', 'code', 'says'), [
     (8.0, 4.0, 1, 'switch the supply off'),
     (14.0, 4.0, 0, ''),
@@ -114,14 +80,6 @@ def test_a_supply_for_other_servos_is_a_problem(bus, check, most, least, code, s
     assert 'reports voltage' not in page
 
 
-def test_dynamixels_have_limits_of_their_supply_too(omx, check):
-    omx.call('volts', volts=18.0)
-    code, page = check(omx, profile='omx_f')
-    assert code == 1
-    assert 'the supply has 18.0 V' in page
-
-
-@pytest.mark.slow
 def test_servos_of_another_speed_protocol_or_id_are_found(bus, check):
     assert (
         'answered in the protocol of Feetech servos, the profile omx_f has Dynamixel'
@@ -133,15 +91,6 @@ def test_servos_of_another_speed_protocol_or_id_are_found(bus, check):
         bus.call('put', id=id, address=6, size=1, value=4)
     page = check(bus)[1]
     assert 'servos 1, 2, 4, 5, 6, 9 answered at 115200 baud, the profile so101 has 1000000' in page
-
-
-def test_an_arm_whose_servos_were_never_given_ids_is_recognised(bus, check):
-    for id in SO101_IDS[1:]:
-        bus.call('motor', id=id, actual=2048.0 + 10 * id)
-        bus.call('put', id=id, address=5, size=1, value=1)
-    code, page = check(bus)
-    assert code == 1
-    assert 'servos as delivered all have the id 1: give them their ids' in page
 
 
 def test_what_the_owner_should_know_is_a_warning(bus, check):
@@ -164,28 +113,47 @@ def test_what_the_owner_should_know_is_a_warning(bus, check):
     assert page.endswith('The arm can be driven, see the warnings.')
 
 
-def test_what_keeps_the_arm_from_being_driven_is_a_problem(bus, check):
-    bus.call('put', id=6, address=33, size=1, value=1)
-    bus.call('put', id=3, address=9, size=2, value=0)
-    bus.faults({'kind': 'corrupt', 'id': 2})
-    code, page = check(bus)
+NEVER_GIVEN_IDS = [
+    *(('motor', {'id': id, 'actual': 2048.0 + 10 * id}) for id in SO101_IDS[1:]),
+    *(('put', {'id': id, 'address': 5, 'size': 1, 'value': 1}) for id in SO101_IDS[1:]),
+]
+SAME_ID = [
+    ('put', {'id': 4, 'address': 63, 'size': 1, 'value': 0x55}),
+    ('put', {'id': 4, 'address': 5, 'size': 1, 'value': 3}),
+]
+
+
+@pytest.mark.parametrize(
+    ('profile', 'calls', 'named'),
+    [
+        ('so101', [('power', {'on': False})], ['power supply']),
+        (
+            'so101',
+            [('power', {'on': False, 'id': 4})],
+            ['no answer from servo 4 (wrist_flex)', 'gripper 2048'],
+        ),
+        (
+            'so101',
+            [('put', {'id': 6, 'address': 33, 'size': 1, 'value': 1})],
+            ['servo 6 (gripper)', 'mode 1'],
+        ),
+        ('so101', [('put', {'id': 3, 'address': 9, 'size': 2, 'value': 0})], ['elbow_flex: the zero']),
+        ('so101', [('put', {'id': 2, 'address': 3, 'size': 2, 'value': 1284})], ['servo 2 ', 'model 1284']),
+        ('so101', [('faults', {'faults': [{'kind': 'corrupt', 'id': 2}]})], ['answers from servo 2 ']),
+        ('so101', SAME_ID, ['servo 3 (elbow_flex)', 'servo 4 (wrist_flex)', 'the id 3']),
+        ('so101', NEVER_GIVEN_IDS, ['servos as delivered', 'id 1']),
+        ('omx_f', [('volts', {'volts': 18.0})], ['18.0 V']),
+        ('omx_f', [('alarms', {'id': 13, 'bits': 0x20})], ['servo 13 (joint3)', 'overload']),
+        ('wx200', [('power', {'on': False, 'id': 3})], ['servo 3, which turns shoulder too']),
+    ],
+)
+def test_what_keeps_the_arm_from_being_driven_is_named(check, profile, calls, named):
+    with emulated(profile) as bus:
+        for do, given in calls:
+            bus.call(do, **given)
+        code, page = check(bus, profile=profile)
     assert code == 1
-    assert 'servo 6 (gripper) is in operating mode 1, it must be 0' in page
-    assert 'damaged answers from servo 2 (shoulder_lift): do two servos have this id' in page
-    assert 'elbow_flex: the zero is not known' in page
-
-
-def test_two_servos_with_one_id_are_both_named(bus, check):
-    bus.call('put', id=4, address=63, size=1, value=0x55)
-    bus.call('put', id=4, address=5, size=1, value=3)
-    code, page = check(bus)
-    assert code == 1
-    assert 'from servo 3 (elbow_flex), and none from servo 4 (wrist_flex): do both have the id 3' in page
-
-
-def test_a_servo_of_another_model_is_a_problem(bus, check):
-    bus.call('put', id=2, address=3, size=2, value=1284)
-    assert 'servo 2 (shoulder_lift) is model 1284, the profile has sts3215' in check(bus)[1]
+    assert [name for name in named if name not in page] == []
 
 
 def test_the_file_of_lerobot_is_compared_with_the_memory(bus, home, check):
@@ -199,23 +167,6 @@ def test_the_file_of_lerobot_is_compared_with_the_memory(bus, home, check):
     )
 
 
-def test_a_dynamixel_that_has_shut_itself_off_is_a_problem(omx, check):
-    assert check(omx, profile='omx_f')[0] == 0
-    omx.call('alarms', id=13, bits=0x20)
-    code, page = check(omx, profile='omx_f')
-    assert code == 1
-    assert 'servo 13 (joint3) has shut itself off: overload. Switch its power off and on' in page
-
-
-def test_a_shadow_that_does_not_answer_is_a_problem(check):
-    with emulated('wx200') as bus:
-        bus.call('power', on=False, id=3)
-        code, page = check(bus, profile='wx200')
-    assert code == 1
-    assert 'servo 3, which turns shoulder too, does not answer' in page
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize('profile', ['so101', 'omx_f', 'koch'])
 def test_a_wiggle_turns_one_joint_a_little_and_leaves_all_else_as_it_was(check, profile):
     with emulated(profile) as bus:
@@ -238,7 +189,6 @@ def test_a_wiggle_turns_one_joint_a_little_and_leaves_all_else_as_it_was(check, 
                 assert after[other]['actual'] == before[other]['actual']
 
 
-@pytest.mark.slow
 def test_a_wiggle_stays_inside_the_recorded_range(bus, check):
     bus.call('motor', id=3, actual=3060.0)
     code, page = check(bus, '--wiggle', 'elbow_flex')
@@ -279,121 +229,62 @@ def test_a_blocked_joint_is_reported_and_released(bus, check):
     assert not bus.state()[3]['torque']
 
 
-def wiggling(bus: EmulatedBus) -> subprocess.Popen[str]:
-    """Return the program at the time at which it has switched the torque of the elbow on."""
-    program = subprocess.Popen(
-        [
-            sys.executable,
-            '-m',
-            'ik_node.start',
-            'ik_servo_check',
-            '--port',
-            bus.port,
-            '--wiggle',
-            'elbow_flex',
-        ],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    end = time.monotonic() + 20.0
-    while not bus.state()[3]['torque']:
-        assert time.monotonic() < end
-    return program
+def when_powered(bus, act):
+    """Act once servo 3 has torque."""
+    powered = bus.state()[3]['torque']
+    bus.clock.at(bus.clock.now + 0.005, act if powered else lambda: when_powered(bus, act))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(('typed', 'code'), [(b'\n', 0), (b'\x04', 130)], ids=['Enter', 'Ctrl-D'])
-def test_a_wiggle_begins_where_the_joint_is_after_the_prompt(real_bus, typed, code):
-    outer, inner = pty.openpty()
-    command = ('ik_servo_check', '--port', real_bus.port, '--wiggle', 'elbow_flex')
-    program = subprocess.Popen(
-        [sys.executable, '-m', 'ik_node.start', *command],
-        stdin=inner,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    said = b''
-    while b'Enter starts' not in said:
-        said += os.read(program.stdout.fileno(), 4096) or pytest.fail(said.decode())
-    real_bus.call('motor', id=3, actual=2138.0)  # it has sunk
-    lowest = 2138.0 - 4.0 * 4096 / 360
-    real_bus.call('watch')
-    os.write(outer, typed)
-    said += program.communicate(timeout=30.0)[0]
-    os.close(outer)
-    os.close(inner)
-    assert program.returncode == code, said.decode()
-    assert b'Traceback' not in said
-    assert real_bus.state()[3]['lowest'] > lowest
-    assert not real_bus.state()[3]['torque']
+@pytest.mark.parametrize('typed', [True, False])
+def test_a_wiggle_begins_where_the_joint_is_after_the_prompt(bus, check, monkeypatch, typed):
+    def prompt(_):
+        bus.call('motor', id=3, actual=2138.0)  # it has sunk
+        bus.call('watch')
+        if not typed:
+            raise EOFError
+        return ''
+
+    monkeypatch.setattr(sys, 'stdin', SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr('builtins.input', prompt)
+    assert check(bus, '--wiggle', 'elbow_flex')[0] == (0 if typed else 130)
+    assert bus.state()[3]['lowest'] > 2138.0 - 4.0 * 4096 / 360
+    assert not bus.state()[3]['torque']
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    'numbers',
-    [[signal.SIGTERM], 15 * [signal.SIGINT]],
-)
-def test_an_interrupted_wiggle_leaves_no_torque(real_bus, numbers):
-    program = wiggling(real_bus)
-    limit = real_bus.call('get', id=3, address=48, size=2)
-    for number in numbers:
-        program.send_signal(number)
-        time.sleep(0.001)
-    program.communicate(timeout=20.0)
-    if len(numbers) == 1:
-        assert program.returncode == 130
-    assert program.returncode in (130, -signal.SIGINT)  # the last of several may come at the very end
-    assert not real_bus.state()[3]['torque']
-    assert real_bus.call('get', id=3, address=48, size=2) == 1000 > limit
+@pytest.mark.parametrize('numbers', [[signal.SIGTERM], 15 * [signal.SIGINT]])
+def test_an_interrupted_wiggle_leaves_no_torque(bus, check, numbers):
+    limit = []
+
+    def interrupt():
+        limit.append(bus.call('get', id=3, address=48, size=2))
+        for number in numbers:
+            signal.raise_signal(number)
+
+    when_powered(bus, interrupt)
+    assert check(bus, '--wiggle', 'elbow_flex')[0] == 130
+    assert not bus.state()[3]['torque']
+    assert bus.call('get', id=3, address=48, size=2) == 1000 > limit[0]
 
 
-@pytest.mark.slow
-def test_a_wiggle_that_loses_the_adapter_or_the_supply_says_what_is_left(real_bus):
-    program = wiggling(real_bus)
-    real_bus.call('plug', on=False)
-    said = program.communicate(timeout=20.0)[1]
-    assert program.returncode == 2
-    assert 'was unplugged or reset' in said
-    assert 'servo 3 (elbow_flex) may still have torque: switch its power off' in said
-    real_bus.call('power', on=False)
-    real_bus.call('power', on=True)
-    real_bus.call('plug', on=True)
-    program = wiggling(real_bus)
-    real_bus.call('power', on=False, id=3)
-    said = program.communicate(timeout=20.0)[1]
-    assert program.returncode == 2
-    assert 'servo 3 (elbow_flex)' in said
-    assert said.count('\n') == 1
+@pytest.mark.parametrize('lost', [('plug', {}), ('power', {'id': 3})])
+def test_a_wiggle_that_loses_the_adapter_or_the_supply_says_what_is_left(bus, check, lost):
+    when_powered(bus, lambda: bus.call(lost[0], on=False, **lost[1]))
+    code, page = check(bus, '--wiggle', 'elbow_flex')
+    assert code == 2
+    assert 'servo 3 (elbow_flex)' in page.rpartition('error: ')[2]
 
 
-def test_live_shows_how_far_each_joint_was_moved_until_ctrl_c(real_bus):
-    terminal, line = pty.openpty()
-    program = subprocess.Popen(
-        [sys.executable, '-m', 'ik_node.start', 'ik_servo_check', '--port', real_bus.port, '--live'],
-        stdin=subprocess.DEVNULL,
-        stdout=line,
-    )
-    os.close(line)
-    seen = ''
-
-    def until(text: str) -> None:
-        nonlocal seen
-        end = time.monotonic() + 20.0
-        while text not in seen:
-            assert time.monotonic() < end, seen
-            assert select.select([terminal], [], [], 20.0)[0], seen
-            seen += os.read(terminal, 4096).decode()
-
-    until('2048..2048 (0.0 deg)')
-    real_bus.call('motor', id=3, actual=2500.0)
-    until('2048..2500 (39.7 deg)')
-    real_bus.call('power', on=False, id=3)
-    until('no answer')
-    program.send_signal(signal.SIGINT)
-    assert program.wait(20.0) == 0
-    os.close(terminal)
+def test_live_shows_how_far_each_joint_was_moved_until_ctrl_c(bus, check):
+    for after, act in (
+        (5.0, lambda: bus.call('motor', id=3, actual=2500.0)),
+        (10.0, lambda: bus.call('power', on=False, id=3)),
+        (15.0, lambda: signal.raise_signal(signal.SIGINT)),
+    ):
+        bus.clock.at(bus.clock.now + after, act)
+    code, page = check(bus, '--live')
+    assert code == 0
+    places = [page.index(one) for one in ('2048..2048 (0.0 deg)', '2048..2500 (39.7 deg)', 'no answer')]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize(
