@@ -75,7 +75,7 @@ def kill(profile: str, seed: int) -> tuple[list[str], float]:
 
 def drive(profile: str, port: str) -> None:
     """Move the arm at that port back and forth, as fast as it is, until killed."""
-    rig = Rig(SimpleNamespace(port=port), profile, None)
+    rig = Rig(SimpleNamespace(port=port, clock=time), profile, None)
     rig.arm.start()
     rig.until(ArmState.PASSIVE)
     rig.switch_on()
