@@ -38,7 +38,7 @@ CASES = {
 
 
 def run(tasks: list[Task], scale: float) -> None:
-    """Print shares of a core, ratios, memory, latency and jitter, of this package and of $BASE."""
+    """Print shares of a core, ratios, memory and latency, of this package and of $BASE."""
     del tasks  # one arm is enough here
     windows, waits = max(3, round(WINDOWS * scale)), max(10, round(WAITS * scale))
     heading(
@@ -46,14 +46,12 @@ def run(tasks: list[Task], scale: float) -> None:
         f"""The seed arm, publish_rate 100 Hz. Goals: 50 per second along the circle of ik_goals. Bare: an
         rclpy node that publishes five joints at 100 Hz and hears 50 goals per second, at the same time.
         Shares of a core by processor time [%] and their ratio, medians of {windows} windows of 2 s; resident
-        memory [MB]. Goal to sample: {waits} goals from rest over DDS [ms]. Jitter: p99 of the difference
-        between a period and 10 ms [ms], of a thread that only sleeps, of the stamps of the samples, and of
-        when they were sent. Beside commit {BASE}.""",
+        memory [MB]. Goal to sample: {waits} goals from rest over DDS [ms]. Beside commit {BASE}.""",
     )
     base = base_folder()
     folders = {NOW: ROOT} if base is None else {NOW: ROOT, BASE: base}
-    columns = ('bare', 'share', 'ratio', 'memory', 'bare', 'goal to sample', 'p99', 'jitter: thread')
-    table = Table('case'.ljust(36), 'code'.ljust(8) + '  ', *columns, 'stamps', 'sent')
+    columns = ('bare', 'share', 'ratio', 'memory', 'bare', 'goal to sample', 'p99')
+    table = Table('case'.ljust(36), 'code'.ljust(8) + '  ', *columns)
     for title, asked in CASES.items():
         for name, folder in folders.items():
             table.row(title, name, *_cells(asked, folder, windows, waits))
@@ -85,5 +83,4 @@ def _cells(asked: Asked, folder: Path, windows: int, waits: int) -> list[str]:
     ]
     cells += [f'{found["memory"][name]:.0f}' for name in (asked.measured, 'bare')]
     times = found['waits']
-    cells += [f'{np.median(times):.1f}', f'{np.quantile(times, 0.99):.1f}'] if times else ['', '']
-    return cells + [f'{value:.2f}' for value in found['jitter'].values()]
+    return cells + ([f'{np.median(times):.1f}', f'{np.quantile(times, 0.99):.1f}'] if times else [])

@@ -22,7 +22,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import rclpy
 from domains import own_domain
 from geometry_msgs.msg import PoseStamped
@@ -30,7 +29,7 @@ from oracles.arms import ROOT
 from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import JointState
 
-from benchmarks.node import DOWN, PERIOD, Watch, at_rest, goal_waits, resident, wait
+from benchmarks.node import DOWN, Watch, at_rest, goal_waits, processor_time, resident, wait
 from ik_node.model.arm import Arm
 from ik_node.tracks.curves import Track, tip_pose
 
@@ -41,25 +40,14 @@ WARM_UP = 2.0  # [s]
 SETTLE = 2.0  # [s] after all nodes are there
 
 
-def processor_time(pid: int) -> float:
-    """Return the seconds of a core that the threads of a process have used, exact to a nanosecond."""
-    total = 0
-    for file in Path(f'/proc/{pid}/task').glob('*/schedstat'):
-        with contextlib.suppress(OSError):  # the thread has ended
-            total += int(file.read_text().split()[0])
-    return 1e-9 * total
-
-
 class Case:
-    """The processes of one case: bare, sleeper, ik_node and, if asked for, ik_viewer."""
+    """The processes of one case: bare, ik_node and, if asked for, ik_viewer."""
 
     def __init__(self, asked: dict[str, Any]) -> None:
         self._folder = Path(asked['folder'])
         self._arm = Arm.from_file(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
-        self.mark = 0
         self._processes: dict[str, subprocess.Popen[str]] = {}
         self._start('bare', ROOT, '-m', 'benchmarks.bare_node')
-        self._start('sleeper', ROOT, '-m', 'benchmarks.bare_thread')
         given = [f'{name}:={value}' for name, value in asked['parameters'].items()]
         given.append(f'urdf_file:={ROOT / "urdf" / "seed_arm.urdf.xacro"}')
         self._start_program('ik_node', given)
@@ -93,8 +81,7 @@ class Case:
             [sys.executable, *arguments],
             env={**os.environ, 'PYTHONPATH': str(folder)},
             cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE if name == 'sleeper' else subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             text=True,
             start_new_session=True,
@@ -118,12 +105,12 @@ class Case:
 
     def windows(self, count: int, goals: bool) -> dict[str, list[float]]:
         """Return the shares of a core in windows, by process; the bare node always hears goals."""
-        names = [name for name in self._processes if name != 'sleeper']
+        names = list(self._processes)
         used: dict[str, list[float]] = {name: [] for name in names}
         track = Track('circle', *CIRCLE, DOWN)
         begin = due = time.perf_counter()
         window, then, last = begin + WARM_UP, begin, dict.fromkeys(names, 0.0)
-        self.mark = 0
+        warm = False
         while len(used['bare']) < count:
             T = tip_pose(track.position(due - begin), DOWN, self._arm.tool_axis, self._arm.tool_point)
             if goals:
@@ -136,33 +123,11 @@ class Case:
             if time.perf_counter() >= window:
                 now = {name: processor_time(self._processes[name].pid) for name in names}
                 at = time.perf_counter()
-                if self.mark:
-                    for name in names:
-                        used[name].append((now[name] - last[name]) / (at - then))
-                else:
-                    self._wakings()
-                    self.mark = len(self.watch.samples)
+                for name in names if warm else ():
+                    used[name].append((now[name] - last[name]) / (at - then))
+                warm = True
                 last, then, window = now, at, at + WINDOW
         return used
-
-    def jitter(self) -> dict[str, float]:
-        """Return the p99 of how much periods differ [ms]: of a bare thread, of stamps, of sent samples."""
-        stamps = [x.header.stamp for _, x in self.watch.samples[self.mark :]]
-        rows = {
-            'thread': np.array(self._wakings()),
-            'stamps': np.array([stamp.sec - stamps[0].sec + 1e-9 * stamp.nanosec for stamp in stamps]),
-            'sent': np.array(self.watch.published[self.mark :]),
-        }
-        deviations = {name: np.abs(np.diff(times) - PERIOD) for name, times in rows.items()}
-        return {name: 1e3 * float(np.quantile(found, 0.99)) for name, found in deviations.items()}
-
-    def _wakings(self) -> list[float]:
-        sleeper = self._processes['sleeper']
-        assert sleeper.stdin is not None
-        assert sleeper.stdout is not None
-        sleeper.stdin.write('\n')
-        sleeper.stdin.flush()
-        return json.loads(sleeper.stdout.readline())
 
     def memory(self) -> dict[str, float]:
         """Return the resident memory [MB] by process."""
@@ -181,8 +146,7 @@ def main() -> None:
     case = Case(asked)
     try:
         found: dict[str, Any] = {'used': case.windows(asked['windows'], asked['goals'])}
-        found['memory'], found['jitter'] = case.memory(), case.jitter()
-        found['waits'] = case.waits(asked['waits'])
+        found['memory'], found['waits'] = case.memory(), case.waits(asked['waits'])
     finally:
         case.close()
     print(json.dumps(found))

@@ -56,9 +56,7 @@ def _measure(package: Path, cache: Path) -> dict[str, str]:
     for name, arguments in PROGRAMS.items():
         found[name] = min((_process(package, cache, arguments)[0] for _ in range(REPEATS)), key=_first)
     for state in ('cold', 'warm'):
-        for task in ('sample', 'calls', 'take_over', 'compilations'):
-            if (state, task) == ('warm', 'compilations'):
-                continue
+        for task in ('sample', 'calls', 'take_over'):
             if state == 'cold':
                 _wait_for_builders(cache)
                 shutil.rmtree(cache, ignore_errors=True)
@@ -69,7 +67,7 @@ def _measure(package: Path, cache: Path) -> dict[str, str]:
                 found[f'sample of the README, {state}'] = time_used
             for what, value in values.items():
                 if what != 'end':
-                    found[f'{what}, {state}'] = f'{value:.0f}' if what == 'compilations' else f'{value:.3f}'
+                    found[f'{what}, {state}'] = f'{value:.3f}'
     return found
 
 

@@ -108,34 +108,7 @@ def _compiles_in_background() -> bool:
     return Path(ik_node.__file__).with_name('kernels').is_dir()
 
 
-def compilations(description: str) -> dict[str, float]:
-    """Number of compilations, and processor time [s], of everything that a solver can be asked for."""
-    from numba.core import event
-
-    count = 0
-
-    class Count(event.Listener):
-        def on_start(self, _: event.Event) -> None:
-            nonlocal count
-            count += 1
-
-        def on_end(self, _: event.Event) -> None:
-            pass
-
-    event.register('numba:compile', Count())
-    start = time.process_time()
-    if _compiles_in_background():
-        try:
-            from ik_node.kernels.runtime import build
-        except ImportError:  # the older one
-            from ik_node.kernels import build
-        build.build(list(build.SERVING))
-    else:
-        calls(description)
-    return {'compilations': count, 'processor time': time.process_time() - start}
-
-
-TASKS = {'sample': sample, 'calls': calls, 'take_over': take_over, 'compilations': compilations}
+TASKS = {'sample': sample, 'calls': calls, 'take_over': take_over}
 
 if __name__ == '__main__':
     begin = time.process_time(), time.perf_counter()

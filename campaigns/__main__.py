@@ -19,6 +19,8 @@ EXPLORE = {
 # By name: what Python is given, and variables.
 CAMPAIGNS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     'slow': ((*PYTEST, 'campaigns'), {}),
+    'methods': ((*PYTEST, '-m', 'nightly', 'test'), {}),
+    'arguments': (('-m', 'campaigns.arguments'), {}),
     'explore': ((*PYTEST, '-n', 'logical', 'test', '-m', 'not process and not browser'), EXPLORE),
     'faults': (('-m', 'campaigns.faults'), {}),
     'activations': (('-m', 'campaigns.servos', 'activations', '--runs', '5000', '--jobs', '2'), {}),

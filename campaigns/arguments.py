@@ -12,6 +12,7 @@ from __future__ import annotations
 import enum
 import inspect
 import math
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -253,7 +254,9 @@ def _shown(value: Any) -> str:
 
 
 if __name__ == '__main__':
-    samples = Samples()
+    samples, wrong = Samples(), 0
     for name, called in sorted(samples.callables.items()):
         count, found = faults(samples, called, 1)
+        wrong += len(found)
         print(f'{name}: {count} calls, {len(found)} faults', *found[:10], sep='\n  ')
+    sys.exit(int(wrong > 0))
