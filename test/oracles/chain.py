@@ -58,12 +58,6 @@ class Chain:
         """Where the first joint is at zero (3,)."""
         return self.mounts[0, :3, 3]
 
-    def bound(self, limits: Array) -> float:
-        """Return a distance [m] from first that the tool point cannot exceed, by the triangle inequality."""
-        ends = np.abs(self.ratio * limits[:, self.driver] + self.shift).max(axis=0)
-        lengths = np.linalg.norm(self.mounts[1:, :3, 3], axis=1).sum() + ends[self.slides].sum()
-        return float(lengths + np.linalg.norm(self.tool_point))
-
     def fk(self, q: Array) -> tuple[Array, Array]:
         """Return tool points (N, 3) and tool axes (N, 3) at q (N, n)."""
         turn, place, _, _ = self.frames(q)

@@ -18,7 +18,6 @@ SIZE = 0.2  # [m] of a link
 TOOL = 5  # place of the tool axis, after the joints 0 to 4
 TRIPLES = ((0, 1, 2), (1, 2, 3), (2, 3, 4))
 MEETING = (*TRIPLES, (3, 4, TOOL))
-NEAR_PARALLEL = ((1, 2, 3), (1, 2), (2, 3, 4))
 
 
 def manseur_doty() -> Task:
@@ -83,11 +82,6 @@ def near() -> dict[str, list[Task]]:
     """Return the arms that are special but for a small angle or distance, by kind."""
     arms = {}
     for off in OFFSETS:
-        for places in NEAR_PARALLEL:
-            text = numbered(places)
-            arms[f'parallel {text} to {off:g}'] = variants(
-                f'parallel{text}_{off:g}', parallel=places, off=off
-            )
         for places in MEETING:
             text = numbered(places)
             arms[f'meet {text} to {off:g}'] = variants(f'meet{text}_{off:g}', meet=places, off=off)
