@@ -4,30 +4,19 @@
 from __future__ import annotations
 
 import math
-import os
-import re
-import signal
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import PointStamped, PoseStamped
-from page import Page
-from processes import PATIENT, with_parameters
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from spinning import Spinning
 from std_msgs.msg import String
-from std_srvs.srv import Trigger
 from stepped import World
 from waiting import wait_for
 
@@ -41,82 +30,8 @@ SEED_FILE = f'urdf_file:={ROOT}/urdf/seed_arm.urdf.xacro'  # parameter of ik_nod
 SEED_ARM = load_description(ROOT / 'urdf' / 'seed_arm.urdf.xacro')
 SEED_JOINTS = ('joint1', 'joint2', 'joint3', 'joint4', 'joint5')
 
-# Shadows would take most of the time of a page without a graphics processor.
-PRESET = {'ik_node': PATIENT, 'ik_viewer': 'shadows:=false'}
 TIMEOUT = 240.0  # seconds for things that take a fraction of one on an idle machine
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-
-
-def environment(domain: int, *folders: Path) -> dict[str, str]:
-    """Return what a process needs to be in a ROS domain of this machine alone; folders: of more modules."""
-    paths = (*map(str, folders), str(ROOT), os.environ.get('PYTHONPATH', ''))
-    return {
-        **os.environ,
-        'PYTHONPATH': os.pathsep.join(paths),
-        'ROS_DOMAIN_ID': str(domain),
-    }
-
-
-class Process:
-    """A node of this package in a process of its own; keeps what it says."""
-
-    def __init__(self, name: str, domain: int, *arguments: str, modules: Sequence[Path] = ()) -> None:
-        """modules: folders of more of them."""
-        if name in PRESET:
-            arguments = ('--ros-args', '-p', PRESET[name], *arguments)
-        self._process = subprocess.Popen(
-            [sys.executable, '-m', 'ik_node.start', name, *arguments],
-            env=environment(domain, *modules),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self.lines: list[str] = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        self.lines.extend(self._process.stdout)
-
-    @property
-    def said(self) -> str:
-        return ''.join(self.lines)
-
-    def url(self) -> str:
-        """Return what the viewer asks to be opened in a browser, once it prints that."""
-        found = wait_for(
-            lambda: re.search(r'open (http://\S+) in a browser', self.said),
-            'the address of the viewer',
-            TIMEOUT,
-            alive=self._reader.is_alive,
-            context=lambda: self.said,
-        )
-        return str(found[1])
-
-    def port(self) -> int:
-        """Return the port that the viewer listens on, once it says so."""
-        return urlsplit(self.url()).port or 0
-
-    def end(self, how: signal.Signals = signal.SIGINT) -> int:
-        """Ask it to end; return its exit code."""
-        self.signal(how)
-        return self.wait()
-
-    def signal(self, which: signal.Signals) -> None:
-        """Send it a signal if it still runs."""
-        if self._process.poll() is None:
-            self._process.send_signal(which)
-
-    def wait(self) -> int:
-        """Return its exit code once it has ended; kill it if it does not."""
-        try:
-            return self._process.wait(timeout=TIMEOUT)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            raise
-        finally:
-            self._reader.join(timeout=TIMEOUT)
 
 
 class RobotSide:
@@ -196,17 +111,14 @@ class RobotSide:
         self._joint_goal.publish(JointState(name=list(values), position=list(map(float, values.values()))))
 
     def go(self, **values: float) -> None:
-        """Have the arm move to joint values, and wait until it is there.
-
-        It is asked again at times: ik_node ignores a goal like the one before within REPEAT.
-        """
+        """Have the arm move to joint values, and wait until it is there; it is asked again at times."""
         asked = -math.inf
 
         def there() -> bool:
             nonlocal asked
             if all(abs(self.joints.get(name, math.inf) - value) < 1e-3 for name, value in values.items()):
                 return True
-            if steady() > asked + 2.0 * REPEAT:
+            if steady() > asked + 2.0 * REPEAT:  # ik_node ignores a goal like the one before within REPEAT
                 self.ask(**values)
                 asked = steady()
             return False
@@ -236,47 +148,3 @@ class RobotSide:
     def goal(self) -> np.ndarray:
         """The newest goal pose (4, 4) of the viewer."""
         return pose_matrix(self.goals[-1].pose)
-
-
-@contextmanager
-def started(name: str, domain: int, *parameters: str) -> Iterator[Process]:
-    """A node with parameters as name:=value, which ends well: with exit code 0, and without a traceback."""
-    process = Process(name, domain, *with_parameters(*parameters))
-    try:
-        yield process
-    finally:
-        code = process.end()
-    assert code == 0, process.said
-    assert 'Traceback' not in process.said
-
-
-@contextmanager
-def viewer(domain: int, *parameters: str) -> Iterator[tuple[Process, RobotSide]]:
-    """The viewer on a free port, and the robot's side, which hears it and is heard: a page is open."""
-    with (
-        started('ik_viewer', domain, 'port:=0', *parameters) as process,
-        closing(Page(process.url())),
-        closing(RobotSide(domain)) as robot,
-    ):
-        robot.wait_connected()
-        yield process, robot
-
-
-@contextmanager
-def called(robot: RobotSide) -> Iterator[list[str]]:
-    """The services of a node behind the buttons; the names of those that were called."""
-    names: list[str] = []
-    solver = Node('ik_node', context=robot.context)
-    try:
-        for name in ('home', 'stop', 'resume'):
-
-            def answer(_: Trigger.Request, response: Trigger.Response, name: str = name) -> Trigger.Response:
-                names.append(name)
-                return response
-
-            solver.create_service(Trigger, f'~/{name}', answer)
-        if robot.spinning is not None:
-            robot.spinning.add(solver)
-        yield names
-    finally:
-        solver.destroy_node()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import signal
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,8 @@ import pytest
 from browser_harness import PHONE, Browser, browser
 from domains import new_domain
 from PIL import Image
-from viewer_harness import SEED_ARM, SEED_FILE, SEED_JOINTS, Process, RobotSide, started
+from processes import PATIENT, Running, with_parameters
+from viewer_harness import SEED_ARM, SEED_FILE, SEED_JOINTS, RobotSide
 
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
@@ -43,21 +44,35 @@ return [Math.min(r.left, r.top, innerWidth - r.right, innerHeight - r.bottom), r
 class Seen(NamedTuple):
     """The processes, the robot's side and the browser, which shows the arm."""
 
-    node: Process
-    viewer: Process
+    node: Running
+    viewer: Running
     robot: RobotSide
     browser: Browser
+
+
+@contextmanager
+def started(name: str, domain: int, *parameters: str) -> Iterator[Running]:
+    """A program that ends well."""
+    running = Running(name, *with_parameters(*parameters), domain=domain)
+    try:
+        yield running
+        running.process.send_signal(signal.SIGINT)
+        assert running.wait_ended() == 0, running.said
+        assert 'Traceback' not in running.said
+    finally:
+        running.end()
 
 
 @pytest.fixture(scope='module')
 def running(browser: Browser) -> Iterator[Seen]:
     domain, alone = new_domain(), 'self_collision:=false'
     with (
-        started('ik_node', domain, SEED_FILE, alone) as node,
-        started('ik_viewer', domain, 'port:=0', alone) as viewer,
+        started('ik_node', domain, SEED_FILE, alone, PATIENT) as node,
+        started('ik_viewer', domain, 'port:=0', 'shadows:=false', alone) as viewer,
         closing(RobotSide(domain)) as robot,
     ):
-        browser.open(viewer.url())
+        viewer.wait_said('in a browser')
+        browser.open(viewer.said.partition('open ')[2].split()[0])
         robot.wait_connected()
         yield Seen(node, viewer, robot, browser)
 
@@ -200,16 +215,17 @@ def test_the_page_fits_on_a_phone_and_the_stop_button_is_in_sight(seen: Seen) ->
 def test_a_stop_without_a_connection_is_told_and_sent_when_there_is_one(seen: Seen) -> None:
     node, viewer, _, page = seen
     with page.outside() as button:
-        viewer.signal(signal.SIGSTOP)
+        viewer.process.send_signal(signal.SIGSTOP)
         try:
             button.click()
             page.wait(lambda: button.text == 'Not stopped: no connection', 'the warning')
         finally:
-            viewer.signal(signal.SIGCONT)
+            viewer.process.send_signal(signal.SIGCONT)
         page.wait(lambda: button.text == 'Stop', 'the stop')
     page.wait(lambda: 'press Resume' in page.words(), 'the arm that was stopped')
     resume(page)
-    node.end()
+    node.process.send_signal(signal.SIGINT)
+    assert node.wait_ended() == 0, node.said
     with page.outside() as button:
         button.click()
         page.wait(lambda: button.text == 'Not stopped: ik_node is not running', 'the reason')

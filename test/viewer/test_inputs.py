@@ -193,7 +193,6 @@ def raised(by: float) -> np.ndarray:
 def shown() -> Iterator[tuple[Page, RobotSide]]:
     """A page that shows the arm at Q."""
     with showing(SEED_ARM, **Q) as (page, robot):
-        page.repeats = False
         page.wait(lambda: np.allclose(page.pose('/base/goal'), raised(0.0), atol=1e-4), 'the arm')
         yield page, robot
 
