@@ -48,11 +48,6 @@ NODES = (
     'test/viewer/',
     'test/launch/',
 )  # folders and files whose tests start nodes
-NIGHTLY = tuple(
-    line.split()[0]
-    for line in (ROOT / 'test' / 'nightly.txt').read_text(encoding='utf-8').splitlines()
-    if line.startswith('test/')
-)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -92,21 +87,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     text = collection_path.read_text(encoding='utf-8')
     file = collection_path.relative_to(ROOT).as_posix()
-    tests = {f'{file}::{name}' for name in re.findall(r'^def (test_\w+)', text, re.MULTILINE)}
     marks = re.findall(r'not (\w+)', expression)
-    if not marks_of(file).isdisjoint(marks):
-        return True
     whole = any(f'\npytestmark = pytest.mark.{mark}\n' in text for mark in marks)
-    return whole or ('nightly' in marks and bool(tests) and tests <= set(NIGHTLY)) or None
+    return whole or not marks_of(file).isdisjoint(marks) or None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests that start nodes or programs, and those of make nightly."""
-    file, _, function = item.nodeid.partition('[')[0].partition('::')
-    for mark in marks_of(file):
+    """Mark the tests that start nodes or programs."""
+    for mark in marks_of(item.nodeid.partition('::')[0]):
         item.add_marker(mark)
-    if f'{file}::{function}' in NIGHTLY:
-        item.add_marker('nightly')
 
 
 def pytest_collection_finish() -> None:
@@ -157,8 +146,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @cache
 def marks_of(file: str) -> frozenset[str]:
-    """The marks of all tests of a file, relative to the repository: nightly, and what they start."""
-    marks = {'nightly'} if file in NIGHTLY else set()
+    """The marks of all tests of a file, relative to the repository, by what they start."""
+    marks = set()
     if file.startswith(NODES):
         text = (ROOT / file).read_text(encoding='utf-8')
         marks.add('ros')
