@@ -24,13 +24,10 @@ from ik_node.ros.conversions import pose_matrix
 from ik_node.ros.programs.track_player import GoalsNode
 from ik_node.viewer.button_services import PATIENCE
 from ik_node.viewer.input_freshness import OLDEST, PERIOD, DatedConnection, fresh
-from ik_node.viewer.links.lengths_panel import LengthsPanel
-from ik_node.viewer.methods.methods_panel import MethodsPanel
 from ik_node.viewer.panel.buttons import ALL_TOOLS, ArmPress, Buttons
 from ik_node.viewer.panel.colours import TOOLS
 from ik_node.viewer.panel.inputs import LATE, Inputs
 from ik_node.viewer.panel.joints_panel import JointsPanel
-from ik_node.viewer.panel.panel import ToolPanel
 from ik_node.viewer.scene.tool_scene import ToolScene
 
 MOST = 2000  # steps of one call
@@ -58,20 +55,6 @@ class Buttoned:
     FIRST, SECOND = 'Resume', 'Stop'
 
 
-class Tracks:
-    def __init__(self, server: viser.ViserServer) -> None:
-        self._panel = ToolPanel(server.gui, '', TOOLS[0], Buttons(server.gui, Inputs()))
-
-    def take(self) -> list[str]:
-        track = self._panel.take_track()
-        return [] if track is None else [track]
-
-    def act(self, value: str) -> None:
-        did(self._panel._track_chosen, SimpleNamespace(value=value))
-
-    FIRST, SECOND = 'circle', 'line'
-
-
 class Sliders:
     """Two joints; what is taken are their names."""
 
@@ -87,33 +70,6 @@ class Sliders:
         did(self._panel._slider_moved, self._handles[value])
 
     FIRST, SECOND = 'yaw', 'wrist'
-
-
-class Lengths:
-    def __init__(self, server: viser.ViserServer) -> None:
-        self._panel = LengthsPanel(server.gui, {'hand': 0.1, 'forearm': 0.2})
-
-    def take(self) -> list[str]:
-        return list(self._panel.take())
-
-    def act(self, value: str) -> None:
-        did(self._panel._on_update, self._panel._sliders[value])
-
-    FIRST, SECOND = 'hand', 'forearm'
-
-
-class Methods:
-    def __init__(self, server: viser.ViserServer) -> None:
-        self._panel = MethodsPanel(server.gui)
-
-    def take(self) -> list[str]:
-        return list(self._panel.take())
-
-    def act(self, value: str) -> None:
-        handler = self._panel._on_solver if value == 'solver' else self._panel._on_switch
-        did(handler, SimpleNamespace(value='ccd'))
-
-    FIRST, SECOND = 'solver', 'solver_switches_off'
 
 
 class Drags:
@@ -138,7 +94,7 @@ class Drags:
 
 
 @pytest.mark.parametrize('taker_waits', [True, False])
-@pytest.mark.parametrize('kind', [Buttoned, Tracks, Sliders, Lengths, Methods, Drags])
+@pytest.mark.parametrize('kind', [Buttoned, Sliders, Drags])
 def test_nothing_that_a_user_does_is_lost_at_any_step(
     server: viser.ViserServer, kind: type[Any], taker_waits: bool
 ) -> None:
@@ -158,7 +114,7 @@ def test_nothing_that_a_user_does_is_lost_at_any_step(
             break
         take()
         assert taken[-1] == user.SECOND, f'step {number}'
-        if kind not in (Tracks, Drags):  # of which only the newest counts
+        if kind is not Drags:  # of which only the newest counts
             assert sorted(set(taken)) == sorted([user.FIRST, user.SECOND]), f'step {number}: {taken}'
     else:
         pytest.fail(f'more than {MOST} steps')

@@ -212,16 +212,6 @@ def test_a_run_is_paused_continued_stopped_and_continued(desk: Lesson) -> None:
     wait_state(desk, 'Paused')
 
 
-def test_single_steps(desk: Lesson) -> None:
-    page, robot = desk.page, desk.robot
-    for place in (ARM.fk(np.array(list({**Q, 'joint1': 0.1}.values())))[0], two_points().points[1].position):
-        page.choose('Program', 'Step')
-        wait_state(desk, 'Checking')
-        wait_state(desk, 'Paused')
-        assert np.allclose(tool(robot), place, atol=1e-3)
-    assert 'after 1 complete run' in page.words()
-
-
 def test_the_next_point_stays_the_next_one_while_a_paused_program_is_edited(desk: Lesson) -> None:
     page = desk.page
     page.choose('Program', 'Step')
