@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = {
     'kernels': ('model', 'solver'),
     'model': ('model', 'solver'),
-    'tracks': ('control',),
+    'tracks': ('control', 'solver'),
     'startup': ('launch',),
 }
 # What else is in the repository.

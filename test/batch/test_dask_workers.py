@@ -104,13 +104,13 @@ def test_few_chunks_are_held_and_their_errors_are_not_taken_for_the_cluster_s(cl
         found.start()
         said = lambda: capsys.readouterr().err  # noqa: E731
         wait_for(lambda: f'the scheduler at {address} has no workers' in said(), 'a line', TIMEOUT)
-        for _ in range(4):
+        for _ in range(2):
             worker()
         found.join(TIMEOUT)
-        wait_for(lambda: len(mapped._client.nthreads()) == 4, 'the workers', TIMEOUT)
+        wait_for(lambda: len(mapped._client.nthreads()) == 2, 'the workers', TIMEOUT)
         for count in (2, 3, 4):
             next(results)
-            assert len(read) - 1 <= count + 2  # three were held: two for each core would be eight
+            assert len(read) - 1 <= count + 2  # three were held: two for each core would be four
         with pytest.raises(OSError, match='the disk of the goals'):
             list(results)
     with (

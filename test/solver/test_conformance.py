@@ -5,21 +5,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import shared_cases, shipped_cases
+from cases import FEW, shared_cases, shipped_cases
 from conformance import CHECKS, PROMISES, Subject
 
 from ik_node import IkSolver
 from ik_node.solver.methods.registry import METHODS
 
-SERVING = ('pipeline', 'lm')  # the others are for comparison: three arms do for the gate
-ARMS = ('seed_arm', 'so101_like', 'prismatic_arm')
+ARMS = {'pipeline': None, 'lm': FEW}  # None: all; methods for comparison have two arms in the gate
+SLOW = ('autodiff', 'scipy')
 
 
 def marks(method: str, arm: str) -> pytest.MarkDecorator:
     """Which gate a subject belongs to."""
-    if method in SERVING or (arm in ARMS and method not in ('autodiff', 'scipy')):
-        return pytest.mark.slow
-    return pytest.mark.nightly
+    arms = ARMS.get(method, () if method in SLOW else ('seed_arm', 'prismatic_arm'))
+    return pytest.mark.slow if arms is None or arm in arms else pytest.mark.nightly
 
 
 SUBJECTS = [

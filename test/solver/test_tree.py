@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+from made_arms import random_unit
 from oracles.plain import PlainArm
 from oracles.torsos import TOOLS, goals_at, joint, pair, random_goals, torso, torso_text
 from scipy.optimize import least_squares
@@ -286,14 +287,15 @@ def reference(tree: Tree, goals: dict[str, Goal], weights: dict[str, float]) -> 
     return min(2.0 * least_squares(residuals, q, bounds=tree.limits, xtol=1e-12).cost for q in starts)
 
 
-def test_out_of_reach_the_sum_of_squared_misses_is_least(body, solver):
+def test_out_of_reach_the_weighted_sum_of_squared_misses_is_least(body, solver):
+    """Of goals apart, and of goals between which the trunk has to choose."""
     rng, weights = np.random.default_rng(10), {'left': 10.0, 'right': 1.0}
-    for _ in range(2):
-        goals = {}
-        for name, side in (('left', 1.0), ('right', -1.0)):
-            place = rng.normal(size=3)
-            place *= rng.uniform(1.2, 1.6) / np.linalg.norm(place)
-            goals[name] = Goal(np.add(place, [0.0, 0.25 * side, 0.3]), DOWN)
+    apart = {
+        name: Goal(rng.uniform(1.2, 1.6) * random_unit(rng) + [0.0, 0.25 * side, 0.3], DOWN)
+        for name, side in (('left', 1.0), ('right', -1.0))
+    }
+    conflict = {'left': Goal((1.3, 0.0, 0.5), DOWN), 'right': Goal((1.3, 0.0, 0.4), DOWN)}
+    for goals in (apart, conflict):
         found = solver.solve(goals, weights={'left': 10.0})
         total = sum(weights[name] * found.tools[name].position_error ** 2 for name in goals)
         assert total <= reference(body, goals, weights) + 1e-8
