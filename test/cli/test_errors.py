@@ -15,9 +15,11 @@ from programs import check_rejected, ran
 
 from ik_node import start
 from ik_node.cli import batch, inspect, place, reach, retarget, solve
+from ik_node.model.urdf.description import load_description
 from ik_node.startup.robots import URDF
 
-ARM = URDF / 'seed_arm.urdf.xacro'
+XACRO = URDF / 'seed_arm.urdf.xacro'
+EXPANDED = load_description(XACRO)  # quicker to read
 GOAL = ('0.3', '0', '0.2')
 FILES = {
     'goal.csv': 'x,y,z\n1,0,0\n',
@@ -122,7 +124,8 @@ def folder(tmp_path, monkeypatch):
     for name, text in FILES.items():
         Path(name).write_text(text)
     os.mkfifo('pipe.csv')
-    Path('arm.csv').symlink_to(ARM)
+    Path('seed.urdf').write_text(EXPANDED)
+    Path('arm.csv').symlink_to('seed.urdf')
     Path('folder').mkdir()
     table = pa.table({'x': [0.2], 'y': [0.2], 'z': [0.2], 'take': ['a']})
     for name in ('goals.parquet', 'folder/goals.parquet'):
@@ -142,7 +145,7 @@ def contents(folder):
 )
 def test_what_is_wrong_is_named_and_nothing_is_written(folder, program, arguments, named):
     before = contents(folder)
-    ended = ran(program, ARM, *arguments)
+    ended = ran(program, XACRO if '--length' in arguments else 'seed.urdf', *arguments)
     check_rejected(ended, named)
     assert contents(folder) == before
 

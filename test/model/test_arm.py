@@ -283,6 +283,7 @@ def test_the_followers_limits_are_the_drivers_too(mimic, room, lower, upper):
     assert all('"j3" (line 4)' in warning and '"j2"' in warning for warning in told)
 
 
+@pytest.mark.slow
 def test_no_answer_leaves_the_limits_of_a_follower():
     robot, free = read_urdf(followed()), read_urdf(followed(room='<limit velocity="1"/>'))
     for q in ([0.2, 0.95], [0.2, 0.4], [-1.0, -0.5]):

@@ -136,6 +136,7 @@ def test_other_robots_need_a_choice(joints, named):
     assert named in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_robot_of_thousands_of_ends_needs_a_choice_and_little_memory():
     joints = [(f'j{i}', 'continuous', f'l{i}', f'l{i + 1}') for i in range(1500)]
     fingers = [(f'f{i}', 'continuous', 'l1500', f't{i}') for i in range(1500)]

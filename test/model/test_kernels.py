@@ -180,6 +180,7 @@ def test_clamp_turn_is_the_nearest_allowed_angle(value, low, width):
     assert kernels.clamp_turn(value, -math.inf, math.inf) == value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('method', [name for name, method in METHODS.items() if not method.module])
 @given(SEEDS, st.booleans())
 @settings(max_examples=60)

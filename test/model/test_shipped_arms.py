@@ -89,6 +89,7 @@ def test_joints_and_effective_degrees_of_freedom(name):
     assert 'tool0' not in {joint.parent for joint in arm.robot.joints.values()}
 
 
+@pytest.mark.slow
 @arms
 def test_each_length_is_an_argument_that_moves_one_joint(name):
     lengths = LinkLengths.read(path(name))

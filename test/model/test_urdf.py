@@ -175,6 +175,7 @@ def test_unexpanded_xacro_is_found_among_many_attributes():
 # --- robots --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', shared_names('arms'))
 def test_real_arms_agree_with_yourdfpy_and_with_fk_from_the_text(name, shared, arms_index):
     import yourdfpy  # here: tests without it need not wait for it

@@ -63,18 +63,6 @@ def test_solutions_are_true_distinct_in_order_and_contain_the_one_that_made_the_
         assert np.abs(listed(solver, goal, q)[0].q - q).max() < 1e-4  # none is nearer
 
 
-@pytest.mark.parametrize('name', WITH_FORM)
-def test_formula_equals_the_search(name):
-    """The same arm with and without its formula: the same solutions of every goal."""
-    arm = arm_of(name)
-    solver, search = new_solver(arm), new_solver(arm, closed_form=False)
-    for q in arm.sample(np.random.default_rng(2), 3):
-        by_formula, by_search = (rows_of(listed(one, Goal(*arm.fk(q)), q)) for one in (solver, search))
-        assert len(by_formula) == len(by_search)
-        for row in by_search:
-            assert np.abs(by_formula - row).max(axis=1).min() < 1e-4
-
-
 @pytest.mark.parametrize('name', ['seed_arm', 'moveo_like', 'so101', 'prismatic_arm'])
 def test_solutions_equal_those_of_a_plain_least_squares_search(name):
     """Brute force: 100 bounded least-squares restarts of one goal."""

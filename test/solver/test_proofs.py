@@ -48,15 +48,13 @@ def goals_of(arm: Arm, count: int, seed: int = 0):
         yield Goal(position, -direction)
 
 
-ARMS = {
-    'general': (lambda: general_arm(0), 16, 3),
-    'a slide': (lambda: general_arm(3, (3,)), 16, 2),
-    'seed_arm': (lambda: arm_of('seed_arm'), 8, 3),
-    'moveo': (lambda: Arm.from_file(shared_path('arms', 'moveo.urdf')), 16, 2),
+ARMS = {  # with the bound of complex solutions, and how many goals
+    'general': (lambda: general_arm(0), 16, 2),
+    'seed_arm': (lambda: arm_of('seed_arm'), 8, 2),
     'magician_rail': (lambda: Arm.from_file(shared_path('arms', 'magician_rail.urdf')), 4, 3),
-    'so101': (lambda: Arm.from_file(shared_path('arms', 'so101.urdf'), 'gripper_frame_link'), 16, 2),
-    'nearly parallel': (lambda: parallel_arm(1, tilt=1e-12), 16, 2),  # half of its complex solutions are
-    'nearly a wrist': (lambda: wrist_arm(1, miss=1e-12), 16, 2),  # at infinity but for rounding
+    'so101': (lambda: Arm.from_file(shared_path('arms', 'so101.urdf'), 'gripper_frame_link'), 16, 1),
+    'nearly parallel': (lambda: parallel_arm(1, tilt=1e-12), 16, 1),  # half of its complex solutions are
+    'nearly a wrist': (lambda: wrist_arm(1, miss=1e-12), 16, 1),  # at infinity but for rounding
 }
 
 
@@ -73,6 +71,7 @@ def test_proofs_agree_with_solve_all(name):
         assert solver.prove(next(goals_of(arm, 1))).bound == 8
 
 
+@pytest.mark.slow
 def test_sixteen_real_solutions_are_proven():
     arm = manseur_doty_arm()
     solver = IkSolver(arm)
@@ -81,18 +80,20 @@ def test_sixteen_real_solutions_are_proven():
     assert assert_agrees(solver, goal) == 16
 
 
+@pytest.mark.slow
 def test_rejections_are_proven():
     """Of goals that only limits forbid, and of goals without any real solution."""
     arm = general_arm(1)
     solver = IkSolver(arm)
     rejected = [goal for goal in goals_of(arm, 5) if solver.solve(goal).status is Status.UNREACHABLE]
     assert len(rejected) > 1
-    for goal in [*rejected[:3], Goal((0.0, 0.0, 3 * arm.reach), (0, 0, 1))]:
+    for goal in [*rejected[:2], Goal((0.0, 0.0, 3 * arm.reach), (0, 0, 1))]:
         proof = solver.prove(goal)
         assert proof.proven
         assert proof.q.shape == (0, 5)
 
 
+@pytest.mark.slow
 def test_a_missing_solution_leaves_nothing_proven(monkeypatch):
     solver, goal = IkSolver(general_arm(0)), Goal(*general_arm(0).fk([0.1, -0.2, 0.3, 0.4, -0.5]))
     assert solver.prove(goal).proven
@@ -105,6 +106,7 @@ def test_a_missing_solution_leaves_nothing_proven(monkeypatch):
         assert '15 of 16' in proof.reason
 
 
+@pytest.mark.slow
 def test_a_solution_at_a_limit_is_not_decided():
     arm = general_arm(0)
     q = arm.middle.copy()
@@ -218,7 +220,7 @@ def test_what_cannot_be_proven_says_why():
     offsets = [(0, 0, 0.1), (0, 0, 0.1), (0, 0.05, 0.3), (0.1, 0, 0.2), (0.02, 0, 0.1), (0, 0, 0.05)]
     rolled = make_arm(axes, offsets, [[-2, 2]] * 6, None, (0, 0, 1), (0, 0, 0.1), [(5, 1, 1.0)])
     assert 'without mimic joints' in IkSolver(rolled).prove(Goal(*rolled.fk(rolled.middle))).reason
-    solver, goal = IkSolver(general_arm(0)), Goal(*general_arm(0).fk(np.full(5, 0.1)))
+    solver, goal = IkSolver(arm), Goal(*arm.fk(arm.middle + 0.2))
     assert solver.prove(goal).proven
     late = solver.prove(goal, time_budget=1e-9)
     assert (late.proven, late.q.shape) == (False, (0, 5))

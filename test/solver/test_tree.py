@@ -287,6 +287,7 @@ def reference(tree: Tree, goals: dict[str, Goal], weights: dict[str, float]) -> 
     return min(2.0 * least_squares(residuals, q, bounds=tree.limits, xtol=1e-12).cost for q in starts)
 
 
+@pytest.mark.slow
 def test_out_of_reach_the_weighted_sum_of_squared_misses_is_least(body, solver):
     """Of goals apart, and of goals between which the trunk has to choose."""
     rng, weights = np.random.default_rng(10), {'left': 10.0, 'right': 1.0}
