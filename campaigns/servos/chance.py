@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 
-from emulated_bus import EmulatedBus
+from virtual_time import VirtualBus
 
 from ik_node.servos.calibration.profile import ArmProfile, JointProfile
 
@@ -67,7 +67,7 @@ def random_place(chance: random.Random, joint: JointProfile) -> float:
     return chance.uniform(low, high)
 
 
-def scatter(bus: EmulatedBus, chance: random.Random, profile: ArmProfile) -> None:
+def scatter(bus: VirtualBus, chance: random.Random, profile: ArmProfile) -> None:
     """Carry the joints somewhere, and leave stale registers in the servos."""
     for joint in profile.joints:
         place = random_place(chance, joint)

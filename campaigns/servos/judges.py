@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
-from emulated_bus import EmulatedBus
+from virtual_time import VirtualBus
 
 from ik_node.servos.arm.goals import SAG
 from ik_node.servos.arm.snapshot import ArmSnapshot
@@ -33,7 +33,7 @@ class Logs:
     torques: when a servo got or lost its torque, and whether it had it then, by id.
     """
 
-    def __init__(self, bus: EmulatedBus, begun: float) -> None:
+    def __init__(self, bus: VirtualBus, begun: float) -> None:
         self.goals = bus.log('goals', begun)
         self.answered: dict[int, tuple[list[float], list[int]]] = defaultdict(lambda: ([], []))
         self.at: dict[tuple[int, int], list[float]] = defaultdict(list)

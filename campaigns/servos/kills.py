@@ -15,10 +15,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 
-from emulated_bus import EmulatedBus
 from rig import Rig
 
 from campaigns.servos.chance import DEGREE
+from campaigns.servos.emulated_bus import EmulatedBus
 from campaigns.servos.outcome import Outcome
 from campaigns.servos.streams import HELD, too_far_ahead, wave
 from ik_node.errors import IkError

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from emulated_bus import EmulatedBus
 from rig import Rig
 from virtual_time import VirtualBus, virtual_time
 
@@ -58,7 +57,7 @@ def wave(phase: float, steps: bool) -> float:
 
 
 def too_far_ahead(
-    bus: EmulatedBus, profile: ArmProfile, states: Mapping[int, Any] | None = None, time: float = 0.0
+    bus: VirtualBus, profile: ArmProfile, states: Mapping[int, Any] | None = None, time: float = 0.0
 ) -> list[str]:
     """Return which servos would go on further than a joint needs that moves, if nobody commanded them.
 
@@ -247,7 +246,7 @@ class Stream:
         bus.clock.sleep(SETTLED)
         self._judge_state(rig, bus)
 
-    def _judge_state(self, rig: Rig, bus: EmulatedBus) -> None:
+    def _judge_state(self, rig: Rig, bus: VirtualBus) -> None:
         """The state of the driver is that of the servos, and a fault can be mended as its reason says."""
         snapshot = rig.arm.snapshot
         self.counts[f'ended {snapshot.state.value}'] += 1
@@ -270,7 +269,7 @@ class Stream:
         elif snapshot.state not in (ArmState.HOLDING, ArmState.PASSIVE):
             self.wrong.append(f'{snapshot.state.value} on a sound bus: {snapshot.reason}')
 
-    def _judge(self, rig: Rig, bus: EmulatedBus, begun: float) -> None:
+    def _judge(self, rig: Rig, bus: VirtualBus, begun: float) -> None:
         seen = list(zip(rig.published, rig.seen, strict=False))  # before the log: the arm goes on
         logs = Logs(bus, begun)
         self.counts['goals sent'] += len(logs.goals)

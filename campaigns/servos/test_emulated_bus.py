@@ -6,7 +6,8 @@ from __future__ import annotations
 import time
 
 import pytest
-from emulated_bus import EmulatedBus
+
+from campaigns.servos.emulated_bus import EmulatedBus
 
 BAUD = 1_000_000
 PATIENCE = 0.5  # [s] for an answer, on a busy computer

@@ -289,28 +289,24 @@ def test_a_damaged_answer_hides_no_other(codec, bus):
     assert transport.sync_read([1, 2, 3], 56, 15) == {1: good, 2: Fault.CORRUPT, 3: good}
 
 
-def test_two_answers_of_one_servo_are_none(codec, bus):
-    def script(_, what):  # servo 1 answers as servo 2
-        return b''.join(
-            codec.encode(Status(max(id, 2), 0, bytes([id] * asked(codec, what)[1])))
-            for id in asked(codec, what)[0]
-        )
-
-    _, transport = bus(script, timeout=0.1)
-    replies = transport.sync_read([1, 2, 3], 56, 4)
-    assert replies == {1: Fault.SILENT, 2: Fault.FOREIGN, 3: Answer(bytes([3] * 4))}
-
-
-def test_an_answer_before_its_turn_is_that_of_another_servo(codec, bus):
-    """Servo 1 answers as servo 3, whose own answer is lost; servo 2 is doubtful too."""
+@pytest.mark.parametrize(
+    ('answering', 'replies'),
+    [
+        ([(2, 1), (2, 2), (3, 3)], {1: Fault.SILENT, 2: Fault.FOREIGN, 3: 3}),  # servo 1 answers as servo 2
+        ([(2, 1), (3, 3)], {1: Fault.SILENT, 2: Fault.FOREIGN, 3: 3}),  # and the answer of 2 is lost
+        ([(3, 1), (2, 2), (4, 4)], {1: Fault.SILENT, 2: Fault.FOREIGN, 3: Fault.FOREIGN, 4: 4}),
+    ],
+)
+def test_answers_under_a_wrong_id_are_none(codec, bus, answering, replies):
+    """answering: ids and data of the answers that come."""
 
     def script(_, what):
         size = asked(codec, what)[1]
-        return b''.join(codec.encode(Status(id, 0, bytes([id] * size))) for id in (3, 2, 4))
+        return b''.join(codec.encode(Status(id, 0, bytes([data] * size))) for id, data in answering)
 
     _, transport = bus(script, timeout=0.1)
-    replies = transport.sync_read([1, 2, 3, 4], 56, 4)
-    assert replies == {1: Fault.SILENT, 2: Fault.FOREIGN, 3: Fault.FOREIGN, 4: Answer(bytes([4] * 4))}
+    found = transport.sync_read(list(replies), 56, 4)
+    assert {id: first(reply) for id, reply in found.items()} == replies
 
 
 def test_bytes_without_end_are_a_fault(bus, clock, monkeypatch):

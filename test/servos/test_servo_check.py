@@ -10,8 +10,8 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from emulated_bus import EmulatedBus
 from rig import emulated
+from virtual_time import VirtualBus
 
 from ik_node.servos.check.program import main
 
@@ -38,7 +38,7 @@ def home(monkeypatch, tmp_path):
 def check(capsys):
     """Run the program; return its exit code and what it printed, on one line."""
 
-    def run(bus: EmulatedBus, *given: str, profile: str = 'so101') -> tuple[int, str]:
+    def run(bus: VirtualBus, *given: str, profile: str = 'so101') -> tuple[int, str]:
         code = main(['--port', bus.port, '--profile', profile, *given])
         output = capsys.readouterr()
         return code, ' '.join((output.out + output.err).split())
@@ -46,7 +46,7 @@ def check(capsys):
     return run
 
 
-def stored(bus: EmulatedBus) -> dict[int, list[int]]:
+def stored(bus: VirtualBus) -> dict[int, list[int]]:
     """Return all that can be written of each servo."""
     return {id: [bus.call('get', id=id, address=at, size=1) for at in range(56)] for id in bus.state()}
 

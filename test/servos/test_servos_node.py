@@ -257,6 +257,7 @@ def test_its_end_leaves_the_arm_as_was_asked(on_exit, torques):
         owner.until(ArmState.HOLDING)
         owner.driver.come_to_rest()
         assert owner.torques == torques
+        assert owner.driver._arm.snapshot.state is ArmState.CLOSED
         assert not owner.log.said['error']
 
 

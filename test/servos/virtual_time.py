@@ -21,7 +21,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from emulated_bus import EmulatedBus
 
 from ik_node.servos.arm import arm as arm_module
 from ik_node.servos.bus import serial_line, serial_transport
@@ -86,7 +85,7 @@ class VirtualServer(Server):
         self._due.clear()
 
 
-class VirtualBus(EmulatedBus):
+class VirtualBus:
     """A bus on a virtual clock. busy: share of the requests before which the driver stalls."""
 
     def __init__(self, clock: Clock, profile: str = 'so101', seed: int = 0) -> None:
@@ -97,13 +96,26 @@ class VirtualBus(EmulatedBus):
         self.server = VirtualServer(self.wire, Path(self.port), calls=False)
         self._random = random.Random(seed)
 
-    def close(self) -> None:
-        """Nothing has to be ended."""
-
     def call(self, do: str, **arguments: Any) -> Any:
         """Call what Server.do_... does, as through JSON."""
         result = getattr(self.server, f'do_{do}')(**json.loads(json.dumps(arguments)))
         return json.loads(json.dumps(result))
+
+    def state(self) -> dict[int, dict[str, Any]]:
+        """Return what is true now of every servo, by id.
+
+        actual, velocity, load: of its motor; lowest, highest: actual positions since the call watch, or since
+        it was carried. present, goal: in its registers [ticks]. torque, powered.
+        """
+        return {int(id): values for id, values in self.call('state').items()}
+
+    def faults(self, *faults: dict[str, Any]) -> None:
+        """Have these faults instead of those before, see Fault."""
+        self.call('faults', faults=list(faults))
+
+    def log(self, name: str, since: float = 0.0) -> list[tuple[float, int, int]]:
+        """Return the entries (time, id, ticks) of goals, answered, posed or torques since a time, see Bus."""
+        return [tuple(entry) for entry in self.call('log', name=name, since=since)]
 
     def stall(self) -> None:
         """Stand still, if the computer of the driver is busy."""
