@@ -204,7 +204,7 @@ def test_what_runs_while_it_is_dropped_has_no_result() -> None:
     worker.submit(slow)
     assert begun.wait(TIMEOUT)
     worker.drop()
-    worker.submit(lambda: 'new')
+    worker.submit(lambda: f'after {worker.take()}')  # in the same thread, once the other has ended
     go.set()
-    assert wait_for(worker.take, 'the result', TIMEOUT) == 'new'
+    assert wait_for(worker.take, 'the result', TIMEOUT) == 'after None'
     worker.close()
