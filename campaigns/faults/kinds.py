@@ -422,4 +422,4 @@ def lift(arena: Arena, defaults: dict[str, Any]) -> None:
     for tool in arena.tools:
         arena.using(tool, lambda arena: arena.ask('pause_servo', data=False))
         arena.using(tool, lambda arena: arena.ask('hand_guide', data=False))
-    arena.world.run(0.1)
+    arena.run(0.1)

@@ -110,9 +110,9 @@ def live(
     begin = arena.now
     for action in sorted(plan, key=lambda action: action.at):
         if action.at < draw.length:
-            arena.world.run(max(0.0, begin + action.at - arena.now))
+            arena.run(max(0.0, begin + action.at - arena.now))
             action.do(arena)
-    arena.world.run(max(0.0, begin + draw.length - arena.now))
+    arena.run(max(0.0, begin + draw.length - arena.now))
     lift(arena, defaults)
     why = recovers(arena, RECOVERY)
     if why and not any(words in why for words in EXPLAINED):
@@ -133,7 +133,7 @@ def of_tool(arena: Arena, tool: str, draw: Draw, plan: Callable[[Draw], Plan]) -
 def recovers(arena: Arena, patience: float) -> str:
     """Return why an arm does not obey within some time [s]."""
     rng, end, why = random.Random(len(arena.record.samples)), arena.now + patience, 'it never answered'
-    arena.world.run(0.1)
+    arena.run(0.1)
     while arena.now < end:
         answers = [arena.using(tool, lambda arena: arena.answer('resume')) for tool in arena.tools]
         if None in answers:
@@ -141,7 +141,7 @@ def recovers(arena: Arena, patience: float) -> str:
         why = obeys(arena, rng)
         if not why:
             return ''
-        arena.world.run(0.05)
+        arena.run(0.05)
     return why
 
 
@@ -157,7 +157,7 @@ def obeys(arena: Arena, rng: random.Random) -> str:
     mark, sent, end = len(record.statuses), arena.now, arena.now + PATIENCE
     arena.send('goal_joints', arena.stamped(joints_message(values)))
     while arena.now < end:
-        arena.world.run(0.02)
+        arena.run(0.02)
         about = [s for s in record.statuses[mark:] if s.tool == arena.tool and s.goal.endswith('goal_joints')]
         if about and about[-1].state == 'rejected':
             return about[-1].message
