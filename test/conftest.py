@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Generator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,15 +38,12 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 
 ROOT = Path(__file__).resolve().parents[1]
 CRASHES = 'IK_NODE_CRASHES'  # variable: the folder with a file for each worker
-NODES = (
-    'test/browser/',
-    'test/process/',
-    'test/recording/',
-    'test/ros/',
-    'test/servos/test_servos_node',
-    'test/viewer/',
-    'test/launch/',
-)  # folders and files whose tests start nodes
+# Folders and files whose tests make nodes.
+NODES = ('test/launch/', 'test/recording/', 'test/ros/', 'test/servos/test_servos_node', 'test/viewer/')
+ALONE = {
+    'process': 'test/process/',
+    'browser': 'test/browser/',
+}  # by mark: what make test runs after the others
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -85,17 +81,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     expression = config.option.markexpr
     if not re.fullmatch(r'not \w+( and not \w+)*', expression) or not collection_path.match('test_*.py'):
         return None
-    text = collection_path.read_text(encoding='utf-8')
-    file = collection_path.relative_to(ROOT).as_posix()
+    file, text = collection_path.relative_to(ROOT).as_posix(), collection_path.read_text(encoding='utf-8')
     marks = re.findall(r'not (\w+)', expression)
     whole = any(f'\npytestmark = pytest.mark.{mark}\n' in text for mark in marks)
-    return whole or not marks_of(file).isdisjoint(marks) or None
+    return whole or any(mark in marks and file.startswith(folder) for mark, folder in ALONE.items()) or None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests that start nodes or programs."""
-    for mark in marks_of(item.nodeid.partition('::')[0]):
-        item.add_marker(mark)
+    """Mark the tests that start programs, and those in a browser."""
+    for mark, folder in ALONE.items():
+        if item.nodeid.startswith(folder):
+            item.add_marker(mark)
 
 
 def pytest_collection_finish() -> None:
@@ -134,7 +130,7 @@ def pytest_runtest_makereport(item: Any) -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Have one worker run the tests of a file that starts nodes."""
+    """Have one worker run the tests of a file that makes nodes: they may share one."""
     from xdist.scheduler import LoadScopeScheduling
 
     class NodesByFile(LoadScopeScheduling):
@@ -142,20 +138,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return nodeid.partition('::')[0] if nodeid.startswith(NODES) else nodeid
 
     return NodesByFile(config, log)
-
-
-@cache
-def marks_of(file: str) -> frozenset[str]:
-    """The marks of all tests of a file, relative to the repository, by what they start."""
-    marks = set()
-    if file.startswith(NODES):
-        text = (ROOT / file).read_text(encoding='utf-8')
-        marks.add('ros')
-        if 'from browser_harness' in text:
-            marks.add('browser')
-        elif 'from processes' in text or 'from viewer_harness' in text:
-            marks.add('process')
-    return frozenset(marks)
 
 
 @pytest.fixture(scope='session')
