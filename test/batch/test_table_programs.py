@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -71,14 +72,15 @@ def test_the_file_holds_what_solve_batch_finds(goals, tmp_path):
     assert parts(tmp_path / 'out.parquet') == 0
 
 
-# Workers that wait in each chunk, so that there is time to interrupt them.
-SLOW = """
-import sys, time
+# Workers that wait in the middle of a chunk for being killed.
+STUCK = """
+import pathlib, sys, time
 from ik_node.batch import job
 job.CHUNK = 50
 solve_rows = job.solve_rows
 def slowly(*given):
-    time.sleep(0.3)
+    while len(list(pathlib.Path().glob('*.parts/*.arrow'))) >= 4:
+        time.sleep(0.05)
     return solve_rows(*given)
 job.solve_rows = slowly
 if __name__ == '__main__':
@@ -88,8 +90,13 @@ if __name__ == '__main__':
 
 
 def children(process: subprocess.Popen[str]) -> list[int]:
-    text = Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text()
-    return [int(pid) for pid in text.split() if 'spawn_main' in Path(f'/proc/{pid}/cmdline').read_text()]
+    """The workers of a program."""
+    found = []
+    for pid in Path(f'/proc/{process.pid}/task/{process.pid}/children').read_text().split():
+        with contextlib.suppress(FileNotFoundError):  # it has ended meanwhile
+            if 'spawn_main' in Path(f'/proc/{pid}/cmdline').read_text():
+                found.append(int(pid))
+    return found
 
 
 def is_running(pid: int) -> bool:
@@ -102,19 +109,21 @@ def is_running(pid: int) -> bool:
 @pytest.mark.slow
 def test_kills_and_interruptions_change_no_bit(goals, tmp_path, monkeypatch):
     whole, broken = tmp_path / 'whole.parquet', tmp_path / 'broken.parquet'
-    (tmp_path / 'run.py').write_text(SLOW)
+    (tmp_path / 'run.py').write_text(STUCK)
     process = subprocess.Popen(
         [sys.executable, tmp_path / 'run.py', ARM, goals, broken, '--workers', '2'],
         env=os.environ
         | {'PYTHONPATH': os.pathsep.join([str(URDF.parent), os.environ.get('PYTHONPATH', '')])},
+        cwd=tmp_path,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
     try:
-        wait_for(lambda: parts(broken) >= 1, 'a part', 180.0)
-        os.kill(children(process)[0], signal.SIGKILL)  # a worker that dies costs no more than its chunks
         wait_for(lambda: parts(broken) >= 4, 'parts', 180.0)
+        first = children(process)[0]
+        os.kill(first, signal.SIGKILL)  # a worker that dies costs no more than its chunks
+        wait_for(lambda: len(set(children(process)) - {first}) == 2, 'another worker', 180.0)
         workers = children(process)
     finally:
         process.kill()
