@@ -19,8 +19,6 @@ from ik_node.ros.goals.node_time import NodeTime
 from ik_node.ros.node import robot_switch
 
 LONG = 60.0  # [s]
-
-
 SOON = 0.02  # [s] in which a thread ends that no lock holds up
 
 

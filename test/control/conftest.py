@@ -6,8 +6,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from control_harness import SETTINGS, Rig
-from driven_rig import Driven
+from control_harness import SETTINGS, Driven, Rig
 from small_arm import arm_urdf
 
 from ik_node.control.robot.arm_model import ArmModel

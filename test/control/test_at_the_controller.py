@@ -7,8 +7,7 @@ import contextlib
 
 import numpy as np
 import pytest
-from control_harness import PERIOD, Rig
-from driven_rig import Driven
+from control_harness import PERIOD, Driven, Rig
 from limit_judge import Judge
 from small_arm import ARM_JOINTS
 

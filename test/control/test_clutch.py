@@ -20,11 +20,7 @@ from ik_node.control.teleop.pose_distance import TURNED
 from ik_node.control.teleop.pose_smoother import PoseSmoother
 
 Q = np.array([0.2, 0.3, 0.4, 0.1, 0.2])
-
-
 REQUIRED = replace(SETTINGS, position_scale=2.0)
-
-
 NONE = replace(SETTINGS, clutch='none')
 
 
@@ -219,8 +215,6 @@ def test_without_a_clutch_only_turns_that_a_joint_serves_count(model):
 
 
 EVERY = 0.02
-
-
 TIMES = EVERY * np.arange(20)
 
 

@@ -8,8 +8,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from control_harness import PERIOD, SETTINGS, Asked, Rig, largest_step, positions
-from driven_rig import Driven
+from control_harness import PERIOD, SETTINGS, Asked, Driven, Rig, largest_step, positions
 from small_arm import ALL_JOINTS, ARM_JOINTS, arm_urdf
 
 from ik_node import Goal

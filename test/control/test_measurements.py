@@ -167,8 +167,6 @@ def test_slow_hardware_behind_a_fast_broadcaster_is_believed_and_a_leap_is_not(p
 
 
 SLOW = 'the computer or the driver is too slow'
-
-
 TOLERANCE, DELAY = SETTINGS.max_following_error, SETTINGS.following_delay
 
 

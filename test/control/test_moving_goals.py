@@ -20,8 +20,6 @@ from ik_node.control.settings.arm import ArmSettings
 from ik_node.tracks.curves import Track
 
 STEP = 0.02  # [s] between goals
-
-
 FASTEST = np.array([2.0, 2.0])
 
 

@@ -28,8 +28,6 @@ from ik_node.control.state.report import Level
 from ik_node.control.state.states import State
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
 START = np.array([0.3, 0.5, 0.9, 0.4, 0.6])  # of the small arm, away from limits and singularities
 
 

@@ -53,17 +53,6 @@ def least(model: ArmModel, rig: Rig) -> float:
     )
 
 
-def test_a_joint_goal_in_collision_is_rejected_with_the_pair(folding):
-    rig = measured(folding, yaw=1.5)
-    report = rig.go(elbow=3.0)
-    assert report.status == 'rejected'
-    assert 'link "upper" and link "hand" would' in report.message
-    assert rig.state is State.HOLDING
-    assert rig.go(elbow=1.5).phase == 'moving'
-    rig.settle()
-    assert least(folding, rig) > 0.0
-
-
 def test_a_motion_through_the_post_is_rejected_with_the_time_and_the_way_around_is_not(folding):
     rig = measured(folding, yaw=0.8)
     report = rig.go(yaw=-0.8)

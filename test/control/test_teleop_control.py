@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cases import shipped_cases
-from control_harness import PERIOD, SETTINGS, Rig
-from operator_hand import Hand
-from small_arm import arm_urdf
+from control_harness import PERIOD, SETTINGS, Rig, positions
+from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node import Arm, Goal, IkSolver
 from ik_node.control.paths.tool_path import ToolPath
@@ -20,14 +19,11 @@ from ik_node.control.state.states import State
 from ik_node.control.teleop.clutch import DROPPED, OPEN
 from ik_node.control.teleop.jog_kinematics import JogKinematics, rotation_about
 from ik_node.control.teleop.pose_distance import FAR
+from ik_node.control.teleop.teleop_controller import TeleopController
 from ik_node.errors import InputError
 
 SHIPPED = {case.label: case for case in shipped_cases()}
-
-
 ARMS = ('seed_arm', 'so101_like', 'prismatic_arm')
-
-
 NO_TURN = np.zeros(3)
 
 
@@ -37,6 +33,47 @@ def hand_on(name: str) -> tuple[JogKinematics, Arm, np.ndarray]:
     solver = IkSolver(arm, position_tolerance=1e-4, direction_tolerance=1e-3)
     q = np.clip(arm.middle + 0.3 * np.where(arm.prismatic, 0.1, 1.0), arm.lower, arm.upper)
     return JogKinematics(solver, q), arm, 0.5 * arm.velocity
+
+
+class Hand:
+    """Poses for the arm of a rig, every other sample. measured: the joints of the arm are measured."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig, self.teleop = rig, TeleopController(rig.controller)
+        self.measured = False
+        self.T = rig.model.link_in_base('tool0', rig.controller.snapshot().values)
+
+    def move(self, way: np.ndarray, count: int, closed: bool | None = None) -> None:
+        """Move the hand by way (3,) in count samples, with the clutch closed or open."""
+        for k in range(count):
+            self.T[:3, 3] += np.asarray(way) / count
+            self.tick()
+            now, settings = self.rig.time, self.rig.settings
+            if closed is not None:
+                self.teleop.enable(closed, now, settings)
+            arm = self.teleop.ready()
+            if k % 2 == 0:
+                self.teleop.take(arm, self.T, now, now, settings)
+            self.teleop.follow(arm, now, settings)
+
+    def tick(self, count: int = 1) -> None:
+        """Let time pass; an arm that is measured is where it is commanded."""
+        for _ in range(count):
+            sample = self.rig.tick()
+            if self.measured and sample is not None:
+                self.rig.measure_all(**{name: positions(sample)[name] for name in ARM_JOINTS})
+
+    def press(self, *closed: bool) -> None:
+        for one in closed:
+            self.teleop.enable(one, self.rig.time, self.rig.settings)
+
+    @property
+    def q(self) -> np.ndarray:
+        return self.rig.controller.snapshot().position
+
+    @property
+    def point(self) -> np.ndarray:
+        return self.rig.model.arm.fk(self.rig.controller.snapshot().position)[0]
 
 
 @pytest.mark.parametrize('name', ARMS)

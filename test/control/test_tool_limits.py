@@ -28,8 +28,6 @@ from ik_node.model.ball import swing_angle
 from ik_node.model.urdf.reader import load_description
 
 BOX = (-0.3, -0.5, 0.0, 0.6, 0.5, 0.6)
-
-
 ARMS = ['seed_arm', 'so101_like', 'prismatic_arm']
 
 
@@ -183,11 +181,7 @@ def test_a_motion_is_known_ahead_as_it_will_be_stepped():
 
 
 TEXT = load_description(Path(__file__).resolve().parents[2] / 'urdf' / 'ball_joint_arm.urdf.xacro')
-
-
 SWING = 1.2
-
-
 # The twist joint first, so that ball_pitch and ball_roll swing the ball. Each alone may be at 1.2 rad.
 ON_EDGE = 0.98 * math.acos(math.sqrt(math.cos(SWING)))  # of both at once
 

@@ -33,8 +33,6 @@ from ik_node.ros.conversions import (
 from ik_node.ros.foreign_goals import goal_in_base
 
 NOW = 1_700_000_000_500_000_000
-
-
 SECOND = 1_000_000_000
 
 

@@ -34,14 +34,8 @@ from ik_node.ros.qos import STREAM
 from ik_node.tracks.curves import tip_pose
 
 NO_NODE: Node = None  # the stand-in needs none
-
-
 THREADS = 4  # goals, queries, teleoperation, MoveIt
-
-
 LONG = 10.0  # [s] in which a thread ends that nothing holds up
-
-
 MEETING = 0.5  # [s] in which threads meet that nothing keeps apart
 
 
@@ -108,11 +102,7 @@ def test_without_tf2_a_frame_off_the_robot_is_rejected(
 T_BASE_CAMERA = np.array(
     [[0.0, -1.0, 0.0, 0.1], [1.0, 0.0, 0.0, -0.2], [0.0, 0.0, 1.0, 0.3], [0.0, 0.0, 0.0, 1.0]]
 )
-
-
 HALF = 0.5**0.5
-
-
 AT = 0.2, 0.3, 0.9, 0.1, 0.4
 
 

@@ -28,11 +28,7 @@ from ik_node.steady import steady
 from ik_node.tracks.curves import tip_pose
 
 Z, ORIGIN = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
-
-
 Q = (0.4, 0.5, 0.9, 0.4, 0.6)
-
-
 SUCCESS, FAILURE, TIMED_OUT, NO_IK_SOLUTION, COLLISION_CHECKING_UNAVAILABLE = 1, 99999, -6, -31, -22
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from pathlib import Path
 
@@ -28,11 +27,7 @@ from ik_node.ros.qos import LATCHED
 from ik_node.tracks.curves import tip_pose
 
 TOOL = ((0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
-
-
 SPEED = 2.0  # [rad/s], of every hinge in arm_urdf
-
-
 READY = np.array([0.3, 0.4, 0.5, 0.2, 0.3])
 
 
@@ -241,19 +236,6 @@ def test_parameters_change_the_arm_at_once_or_are_rejected(client):
     assert client.set_together(tool_axis=[0.0, 0.0, 1.0], tool_point=[0.0, 0.0, 0.0]).successful
 
 
-def test_a_continuous_joint_goes_the_short_way_round():
-    with running(arm_urdf(yaw='continuous')) as client:
-        client.answer('goal_joints', client.joints(yaw=3.0))
-        client.wait(lambda: client.position('yaw') == pytest.approx(3.0), 'the joint')
-        arm = Arm.from_urdf(arm_urdf(yaw='continuous'), tip_link='tool0', base_link='base_link')
-        mark = len(client.samples)
-        client.answer('goal_pose', client.pose(goal_at(arm, [-3.0, 0.0, 0.0, 0.0, 0.3])))
-        client.wait_still()
-        yaw = [s.position[s.name.index('yaw')] for s in client.samples[mark:]]
-        assert min(yaw) >= 3.0 - 1e-9
-        assert max(yaw) <= 2.0 * math.pi - 3.0 + 1e-6
-
-
 def test_names_are_relative(arm):
     with running(arm_urdf(), namespace='left', home=[0.1, 0.2, 3.0, 0.3, 0.4]) as client:
         assert client.position().tolist() == [0.1, 0.2, 2.5, 0.3, 0.4]
@@ -348,19 +330,13 @@ def test_self_collision_is_rejected_and_its_distance_is_in_the_diagnostics():
 
 
 ELSEWHERE = {'/rosout', '/parameter_events', '/clock', '/tf', '/tf_static'}
-
-
 ABSENT = {  # with other parameters only
     (SubscribedTopic, '/robot_description'),
     (SubscribedTopic, '/controller_state'),
     (PublishedTopic, '/joint_trajectory'),
     (PublishedTopic, '/position_commands'),
 }
-
-
 STANDARD = re.compile(r'/ik_node/(get|set|list|describe|change)_|/ik_node/(transition_event|_)')
-
-
 TABLE = {
     (type(one), '/' + one.name.replace('~', 'ik_node').lstrip('/')): one
     for one in vars(interfaces).values()

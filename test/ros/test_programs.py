@@ -26,11 +26,7 @@ from ik_node.ros.programs.player import SPEED, Player
 from ik_node.teach.program import LINE, Point, Program
 
 GOAL = ('0.45', '0.1', '1.2')  # in the base link, here the root: "world", 1 m below the link "base_link"
-
-
 FAR = ('-0.45', '0.0', '1.2')
-
-
 pytestmark = pytest.mark.usefixtures('terminal')
 
 
@@ -100,11 +96,7 @@ def test_it_keeps_no_reports_on_goals_of_others():
 
 
 AT = {'yaw': 0.2, 'shoulder': 0.3, 'elbow': 0.9, 'roll': 0.1, 'wrist': 0.4}
-
-
 Start = Callable[..., int]
-
-
 Captured = pytest.CaptureFixture[str]
 
 

@@ -145,8 +145,6 @@ def test_diagnostics_explain_why_the_arm_stands_still_and_how_old_measurements_a
 
 
 SLOW = 'the computer or the driver is too slow'
-
-
 LATE = 0.4  # [s]
 
 

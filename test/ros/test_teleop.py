@@ -25,11 +25,7 @@ from ik_node.ros.teleop.teleop_interface import _joint_velocities, _twist
 from ik_node.tracks.curves import tip_pose
 
 READY = {'yaw': 0.3, 'shoulder': 0.4, 'elbow': 0.5, 'roll': 0.2, 'wrist': 0.3}
-
-
 PERIOD = 0.02  # [s] between two commands
-
-
 TOOL = ((0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
 
 
@@ -178,8 +174,6 @@ def test_nonsense_pauses_and_stops_move_nothing(hand):
 
 
 SOON = 0.2  # [s] in which a thread ends that nothing holds up; one that is held up does not end at all
-
-
 LONG = 60.0  # [s]
 
 
