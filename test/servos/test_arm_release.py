@@ -20,15 +20,6 @@ __all__ = ['rig']
 WEIGHT = 0.3  # share of the largest torque: joints hang 15 ticks below their goals
 
 
-def test_the_joints_with_torque_are_known(rig):
-    rig.wait(lambda: rig.arm.snapshot.powered == set(rig.profile.names))
-    rig.dip(3)
-    rig.until(ArmState.FAULTED)
-    assert rig.arm.snapshot.powered == set(rig.profile.names) - {'elbow_flex'}
-    rig.arm.set_torque(False)
-    assert rig.arm.snapshot.powered == set()
-
-
 def test_a_servo_that_stays_on_at_the_end_is_named(rig):
     rig.bus.faults({'kind': 'missing', 'id': 4})
     rig.until(ArmState.FAULTED)

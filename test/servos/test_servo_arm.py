@@ -8,7 +8,7 @@ import itertools
 import math
 
 import pytest
-from rig import Rig, driven, emulated, started
+from rig import driven, emulated, started
 
 from ik_node.errors import InputError
 from ik_node.servos.arm.cycle import ArmOptions
@@ -115,39 +115,6 @@ def test_a_wrong_command_is_rejected(rig, command):
         rig.arm.command(command)
 
 
-def test_torque_ends_slowly_on_request(rig):
-    rig.arm.set_torque(True)
-    for id in (2, 3):
-        rig.bus.call('motor', id=id, weight=0.3)
-    before = rig.clock.monotonic()
-    rig.arm.set_torque(False)
-    assert rig.clock.monotonic() - before > 2.0
-    assert rig.arm.snapshot.state is ArmState.PASSIVE
-    assert not any(state['torque'] for state in rig.bus.state().values())
-    with pytest.raises(ArmError, match='holds nothing'):
-        rig.arm.hold()
-
-
-def test_an_arm_that_holds_when_the_driver_ends_is_taken_over_by_the_next_one():
-    with emulated() as bus:
-        first = Rig(bus, 'so101', None)
-        first.arm.start()
-        first.until(ArmState.PASSIVE)
-        first.arm.set_torque(True)
-        first.stream({'elbow_flex': 0.3}, 1.0)
-        first.arm.stop()
-        held = bus.state()[3]['actual']
-        bus.call('motor', id=2, weight=0.4)
-        second = Rig(bus, 'so101', None)
-        second.arm.start()
-        second.until(ArmState.HOLDING)
-        bus.clock.sleep(0.3)
-        assert bus.state()[3]['actual'] == pytest.approx(held, abs=DEGREE / 2)
-        assert all(on for _, _, on in bus.log('torques'))
-        second.arm.stop(release=True)
-        assert not any(state['torque'] for state in bus.state().values())
-
-
 # What goes wrong
 
 
@@ -172,18 +139,6 @@ def test_a_servo_that_loses_its_torque_is_named_and_needs_its_owner(rig):
     rig.arm.clear()
     assert rig.arm.snapshot.state is ArmState.HOLDING
     assert rig.bus.state()[3]['torque']
-
-
-def test_without_power_nothing_is_measured_and_afterwards_nothing_moves(rig):
-    rig.arm.set_torque(True)
-    rig.bus.call('power', on=False)
-    snapshot = rig.until(ArmState.SILENT)
-    assert snapshot.joints == {}
-    assert 'Is the power supply of the arm on?' in snapshot.reason
-    rig.bus.call('motor', id=2, actual=2500.0)
-    rig.bus.call('power', on=True)
-    rig.until(ArmState.PASSIVE)
-    assert not any(state['torque'] for state in rig.bus.state().values())
 
 
 def test_a_jump_that_no_joint_can_make_is_not_believed(rig):

@@ -249,6 +249,7 @@ def test_nothing_is_published_while_the_servos_are_off(holding):
     holding.bus.call('power', on=True)
     holding.until(ArmState.PASSIVE)
     assert len(holding.heard) > count
+    assert holding.torques == {False}
 
 
 @pytest.mark.parametrize(('on_exit', 'torques'), [('hold', {True}), ('release', {False})])

@@ -124,18 +124,6 @@ def test_a_hold_keeps_a_joint_that_is_not_measured_at_that_time_from_swinging_ba
     assert min(places) > place - DEGREE
 
 
-def test_a_hold_is_newer_than_a_torque_off_that_is_under_way():
-    with driven() as rig:
-        rig.switch_on()
-        rig.arm._commands.lower()
-        rig.arm.hold()
-        rig.bus.call('plug', on=False)
-        rig.until(ArmState.CLOSED)
-        rig.bus.call('plug', on=True)
-        rig.until(ArmState.HOLDING, ArmState.PASSIVE)
-        assert rig.arm.snapshot.state is ArmState.HOLDING
-
-
 def test_an_arm_that_is_lowered_says_so_and_takes_no_commands(rig):
     rejected = []
 
