@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Print all that programs, reports and the page may say, by file: python tools/sentences.py > test/sentences.txt
+"""Print all that programs, reports and the page may say: python tools/sentences.py > test/sentences.txt
 
 A string of four words or more that is no docstring counts. {} stands for what is put in.
 """

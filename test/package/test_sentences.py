@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""test/sentences.txt lists what users may read: whoever changes a sentence reads it once more beside its neighbours."""
+"""test/sentences.txt lists what users may read, so that a change of it is read beside its neighbours."""
 
 from pathlib import Path
 
