@@ -290,3 +290,20 @@ def test_what_a_controller_is_sent_ahead_stays_within_the_limits_where_a_joint_t
             top = max(ahead.at(at)[0][0] for at in np.arange(0.0, ahead.duration + 0.01, 0.01))
             assert top <= upper + 5e-6
     assert coasted > 10
+
+
+def test_the_blend_continues_from_joints_that_a_limit_has_taken_off_it():
+    limits = np.full(2, 1.0), np.full(2, 8.0), np.full(2, 80.0)
+    pursuit, now = Pursuit(2), MotionState(*np.zeros((3, 2)))
+    yielded, before = 0, np.zeros(3)
+    for time in np.arange(0.0, 12.0, 0.01):
+        rate = 0.5 * time  # ever faster
+        target = np.array([0.5 * np.sin(rate * time), rate * np.cos(rate * time), np.sin(rate * time)])
+        goal = np.column_stack([target, target])
+        now = pursuit.step(now, MotionState(*goal), limits, 0.05, 0.01)
+        share, calm = pursuit._share, pursuit._calm
+        if calm is not None and 0.0 < share[0] < before[0] and not share[1:].any():
+            yielded += 1
+            np.testing.assert_allclose((1.0 - share[0]) * calm + share[0] * goal, np.array(now), atol=1e-9)
+        before = share.copy()
+    assert yielded > 10

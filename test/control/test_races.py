@@ -275,3 +275,20 @@ def test_a_worker_that_takes_long_is_mentioned_until_it_comes_back(monkeypatch):
         assert bool(inbox.slow) is asked  # no request waits for a change
     inbox.take(0.0)
     assert inbox.slow == ''
+
+
+def test_an_error_while_a_goal_is_taken_over_stops_the_arm(model, monkeypatch):
+    rig = Rig(model)
+    monkeypatch.setattr(type(rig.controller._tracker), 'begin', lambda *_: 1 / 0)
+    request = Asked({'yaw': 1.0})
+    with pytest.raises(ZeroDivisionError):
+        rig.controller.submit(request)
+    rig.settle()
+    assert abs(rig.position('yaw')) < 1e-3
+    assert [report.status for report in rig.reports if report.request is request] == ['rejected']
+
+
+def test_outputs_are_halted_once_the_sample_under_way_is_out_and_no_other_follows(model):
+    rig = Rig(model)
+    assert in_order(rig, rig.controller.halt) == ['sample', 'halted', 'returned']
+    assert rig.tick() is None

@@ -554,3 +554,139 @@ def test_a_controller_at_rest_elsewhere_is_only_held_there(rig: Driven) -> None:
     assert hold.positions[:, 0] == pytest.approx(at)
     assert not hold.velocities.any()
     assert hold.braking
+
+
+def test_old_measurements_do_not_turn_a_controller_back(rig: Driven) -> None:
+    rig.go(yaw=1.5)
+    rig.tick(60)
+    for _ in range(25):
+        Rig.tick(rig)  # nothing is measured
+    rig.go(yaw=0.0)
+    at = rig.position('yaw')
+    fall_behind(rig)
+    assert rig.state is State.FAULTED
+    assert rig.output.sent[-1][1].positions[-1, 0] > at
+
+
+def test_a_node_that_was_suspended_goes_on_where_the_controller_is(rig: Driven) -> None:
+    rig.go(yaw=1.5)
+    rig.tick(40)
+    at = rig.position('yaw')
+    rig.tick(1, dt=0.3)
+    assert rig.position('yaw') - at > 0.25  # at 1 rad/s
+    assert rig.state is State.MOVING
+    rig.tick(1, dt=0.9)
+    assert rig.position('yaw') == pytest.approx(1.5, abs=1e-3)
+    assert len(rig.output.sent) == 1
+    rig.go(yaw=0.0)
+    rig.tick(40)
+    rig.tick(1, dt=30.0)  # so long that the measurements are stale: the controller has arrived
+    assert rig.state is State.FAULTED
+    assert rig.output.sent[-1][1].positions[-1, 0] == pytest.approx(0.0)
+
+
+def test_a_clock_that_is_set_back_does_not_change_where_the_controller_is(rig: Driven) -> None:
+    rig.go(yaw=1.5)
+    rig.tick(60)
+    at = rig.position('yaw')
+    rig.tick(1, dt=-50.0)
+    rig.go(yaw=0.3)
+    rig.tick(1)
+    assert rig.state is State.MOVING, rig.reports[-1].message
+    _, (_, trajectory) = rig.output.sent
+    assert trajectory.positions[0, 0] == pytest.approx(at, abs=0.05)
+    rig.settle()
+    assert rig.state is State.HOLDING
+
+
+def test_a_motion_that_ended_during_a_stall_goes_on_from_where_the_controller_is(rig: Driven) -> None:
+    """The controller was not sent the stop, and has moved on while the node was suspended."""
+    rig.go(yaw=2.0)
+    rig.tick(60)
+    rig.controller.stop()
+    rig.output.delay = 0.3
+    rig.tick()
+    rig.output.delay = 0.0
+    (_, first), at = rig.output.sent[0], rig.position('yaw')
+    Rig.tick(rig, 1, dt=0.9)
+    _, (_, brake) = rig.output.sent
+    assert goes_on_to_rest(rig, first, brake)[0, brake.names.index('yaw')] > at + 0.5
+
+
+def test_a_controller_that_moves_on_for_too_long_is_halted(rig: Driven) -> None:
+    rig.go(yaw=2.4)
+    rig.tick(30)
+    rig.go(yaw=0.0)
+    fall_behind(rig)
+    assert rig.state is State.FAULTED
+    assert 'the computer is overloaded' in rig.reports[-1].message
+    _, (_, halt) = rig.output.sent
+    assert halt.braking
+
+
+def test_joints_faster_than_a_new_limit_slow_down_after_a_stall_too(rig: Driven) -> None:
+    """The controller is as fast as it was: where the motion goes on, its velocity must be that."""
+    rig.go(yaw=1.5)
+    rig.tick(60)
+    rig.go(yaw=1.6)
+    rig.tick(1)
+    rig.controller.set_limits(replace(rig.controller._settings, speed_scaling=0.05))
+    rig.tick(1)
+    rig.tick(1, dt=0.2)
+    rig.tick(3)
+    (_, before), (_, after) = rig.output.sent[-2:]
+    yaw = after.names.index('yaw')
+    times = after.begins + np.arange(0.0, 0.2, 0.001)
+    velocity = after.states(times)[:, 1, yaw]
+    assert velocity[0] == pytest.approx(before.states(times[:1])[0, 1, yaw], abs=1e-6)
+    assert velocity[0] > 0.3
+    hardest = rig.controller._joints.arm.motion.limits[1][0]
+    assert np.abs(np.diff(velocity) / 0.001).max() < 1.1 * hardest
+
+
+def test_a_stop_is_sent_at_once(rig: Driven) -> None:
+    rig.go(yaw=1.5)
+    rig.tick(40)
+    rig.go(yaw=1.6)
+    rig.tick(1)
+    rig.controller.stop()
+    rig.tick(1)
+    (_, (before, _), (time, trajectory)) = rig.output.sent
+    assert time - before == pytest.approx(PERIOD)
+    assert valid(trajectory)
+    rig.tick(100)
+    assert rig.state is State.STOPPED
+    assert trajectory.positions[-1, 0] == pytest.approx(rig.position('yaw'))
+    assert trajectory.positions[-1, 0] < 1.0
+
+
+def test_an_output_that_fails_stops_the_arm_and_says_why(rig: Driven) -> None:
+    rig.go(yaw=1.5)
+    rig.tick(40)
+    rig.controller.fault('the controller has gone')
+    rig.tick(100)
+    assert rig.reports[-1].message == 'the controller has gone; call ~/resume to continue'
+    assert rig.state is State.FAULTED
+    assert rig.position('yaw') < 1.0
+
+
+def test_a_gripper_that_no_description_has_is_held_too(model: ArmModel) -> None:
+    rig = Driven(model, controller_joints=(*ARM_JOINTS, 'jaw'))
+    rig.measure_all(yaw=0.1)
+    rig.tick(1)
+    assert not rig.output.samples
+    rig.measure(jaw=0.7)
+    rig.tick(1)
+    rig.measure(jaw=0.8)
+    rig.tick(1)
+    assert rig.output.samples[-1].listed() == [0.1, 0.0, 0.0, 0.0, 0.0, 0.7]
+
+
+def test_a_bad_sample_halts_the_controller(rig: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig.go(yaw=1.5)
+    rig.tick(40)
+    rig.measure_all(yaw=0.35)
+    monkeypatch.setattr(type(rig.controller._joints.arm), 'step', lambda *_: 'made up')
+    rig.tick(1)
+    assert rig.state is State.FAULTED
+    assert rig.output.sent[-1][1].positions[-1, 0] == pytest.approx(0.35)
