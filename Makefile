@@ -52,8 +52,8 @@ in-process: kernels  ## The tests that start neither programs nor a browser
 	@$(PYTEST) --max-worker-restart 0 -m 'not process and not browser and not nightly'
 
 every-test: in-process
-	@$(PYTEST) $(ALONE) -m 'process and not nightly' || { [ $$? -eq 1 ] && $(AGAIN) -m 'process and not nightly'; }
-	@$(RUN) -m pytest $(ALONE) -m 'browser and not nightly' || { [ $$? -eq 1 ] && $(AGAIN) -m 'browser and not nightly'; }
+	@$(PYTEST) $(ALONE) test/process || { [ $$? -eq 1 ] && $(AGAIN) test/process; }
+	@$(RUN) -m pytest $(ALONE) test/browser || { [ $$? -eq 1 ] && $(AGAIN) test/browser; }
 
 nightly: check  ## Run all campaigns one after the other, hours; NIGHTLY='slow faults' for some
 	@$(KERNELS)

@@ -102,18 +102,24 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Destroy DDS participants here, and not where garbage is collected, in any thread.
+    """Leave signals as they were, and destroy DDS participants here.
 
-    rclpy keeps them in cycles. Each has eight threads, which crash if another thread destroys it meanwhile.
+    Programs that run in a test handle signals, and nobody takes that back. rclpy keeps participants in
+    cycles: each has eight threads, which crash if another thread destroys it, as the collection of garbage
+    would.
     """
-    if not item.nodeid.startswith(NODES):
-        return (yield)
-    gc.disable()
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    nodes = item.nodeid.startswith(NODES)
+    if nodes:
+        gc.disable()
     try:
         return (yield)
     finally:
-        gc.collect()
-        gc.enable()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if nodes:
+            gc.collect()
+            gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -153,7 +153,7 @@ def test_an_installed_package_of_an_extra_is_found() -> None:
 def test_every_file_that_is_no_code_is_installed(setup: Any) -> None:
     """Those of ik_node beside its modules, the others in share/ik_node."""
     for path in (ROOT / 'ik_node').rglob('*'):
-        if path.is_file() and path.suffix not in ('.py', '.pyc'):
+        if path.is_file() and path.suffix != '.py' and '__pycache__' not in path.parts:
             patterns = setup.package_data.get('.'.join(path.parent.relative_to(ROOT).parts), ())
             assert any(fnmatch(path.name, pattern) for pattern in patterns), path
     shared = [names for target, names in setup.data_files if target.startswith('share/ik_node')]
