@@ -4,14 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest -n logical
-# What programs and browsers do depends on how busy the computer is, so their tests run after the others, those with
-# a browser one at a time. A test of these that fails is run once more by itself; it fails the gate if it fails again.
+# What programs and browsers do depends on how busy the computer is, so their tests run apart from the others. One of
+# these that fails is run once more by itself; it fails the gate if it fails again.
 ALONE := --max-worker-restart 4 -o cache_dir=.pytest_cache/alone
 AGAIN := $(RUN) -m pytest -o cache_dir=.pytest_cache/alone --last-failed --last-failed-no-failures none
 SETUP := $(PYTHON) tools/set_up.py viewer collision pictures scipy ros-wheels
 # Before the tests: two workers would compile every kernel twice, and a node compiles those that are asked for
 # at low priority, which takes minutes beside tests on all cores.
-KERNELS := [ ! -e ik_node/kernels/runtime/build.py ] || $(RUN) -m ik_node.kernels.runtime.build --all
+COMPILE := $(RUN) -m ik_node.kernels.runtime.build
 
 # A sourced ROS, another active environment or a personal pip setting must not leak into .venv.
 unexport PYTHONHOME PYTHONPATH VIRTUAL_ENV LD_LIBRARY_PATH AMENT_PREFIX_PATH COLCON_PREFIX_PATH
@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo arm test every-test kernels in-process nightly near quick check bench compare docs faults newest soak clean
+.PHONY: help demo arm test first-kernels kernels in-process processes browser nightly near quick check bench compare docs faults newest soak clean
 .PHONY: venv venv-arm venv-test set-up-newest
 .DEFAULT_GOAL := help
 
@@ -36,27 +36,33 @@ arm: venv-arm  ## Drive a real arm with its viewer: PORT=/dev/ttyACM0 or emulate
 		$(if $(ARM),--description-file '$(ARM)') --speed-scaling '$(or $(SPEED),0.2)' $(if $(PAGE),--port $(PAGE)) \
 		$(if $(TORQUE_LIMIT),--torque-limit '$(TORQUE_LIMIT)') $(if $(ON_EXIT),--on-exit '$(ON_EXIT)')
 
-# What takes one core each goes on at the same time.
+# What takes one core each goes on at the same time. A node needs the first kernels only.
 test:  ## The whole gate, as CI runs it: documentation, every check, and every test but those of make nightly
 	@$(SETUP) many proofs servos sim test docs
-	@$(MAKE) --no-print-directory -j 2 --output-sync=target kernels docs check
-	@$(MAKE) --no-print-directory every-test
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target first-kernels docs check
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target kernels browser
+	@$(MAKE) --no-print-directory in-process processes
 
-newest: set-up-newest every-test  ## Every test with the newest versions of all packages that setup.py allows
+newest: set-up-newest in-process processes browser  ## Every test with the newest versions of all packages that setup.py allows
 	@$(RUN) -m pytest -q campaigns/test_private_entries.py
 
+first-kernels:
+	@$(COMPILE)
+
 kernels:
-	@$(KERNELS)
+	@$(COMPILE) --all
 
 in-process: kernels  ## The tests that start neither programs nor a browser
 	@$(PYTEST) --max-worker-restart 0 -m 'not process and not browser and not nightly'
 
-every-test: in-process
+processes:  ## The tests that start programs
 	@$(PYTEST) $(ALONE) test/process || { [ $$? -eq 1 ] && $(AGAIN) test/process; }
+
+browser:  ## The tests in a browser
 	@$(RUN) -m pytest $(ALONE) test/browser || { [ $$? -eq 1 ] && $(AGAIN) test/browser; }
 
 nightly: check  ## Run all campaigns one after the other, hours; NIGHTLY='slow faults' for some
-	@$(KERNELS)
+	@$(COMPILE) --all
 	@$(RUN) -m campaigns $(NIGHTLY)
 
 # Exit code 5: none of these tests is quick.
@@ -66,7 +72,7 @@ near: venv-test  ## Run the quick tests of the folders that a change touches; SI
 
 quick: venv-test  ## Lint, and run the tests that need neither ROS nor a browser nor much time
 	@$(RUN) -m ruff check
-	@$(KERNELS)
+	@$(COMPILE) --all
 	@$(PYTEST) -q -m 'not slow and not nightly' $(addprefix test/, model cli package control batch teach servos sim)
 
 check: venv-test  ## Lint, formatting, types and who may import whom
@@ -87,11 +93,11 @@ compare: venv-test  ## Measure the local methods side by side, and rewrite docs/
 	@$(RUN) -m benchmarks.compare $(COMPARE)
 
 faults: venv-test  ## 1,000 runs of the node with faults by chance, and a judge; FAULTS='--runs 50 --seed 7' for a part
-	@$(KERNELS)
+	@$(COMPILE) --all
 	@$(RUN) -m campaigns.faults $(FAULTS)
 
 soak: venv-test  ## 30 minutes of goals at 100 Hz: memory, latency, jitter; SOAK='--minutes 2' for less
-	@$(KERNELS)
+	@$(COMPILE) --all
 	@$(RUN) -m benchmarks.soak $(SOAK)
 
 clean:  ## Remove .venv and everything that was built

@@ -101,12 +101,12 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
     """Leave signals as they were, and destroy DDS participants here.
 
     Programs that run in a test handle signals, and nobody takes that back. rclpy keeps participants in
     cycles: each has eight threads, which crash if another thread destroys it, as the collection of garbage
-    would.
+    would. What outlives a file are modules and caches: no collection needs to look at them again.
     """
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     nodes = item.nodeid.startswith(NODES)
@@ -120,6 +120,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
         if nodes:
             gc.collect()
             gc.enable()
+            if nextitem is None or nextitem.path != item.path:
+                gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

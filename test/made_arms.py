@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arms made up from axes and offsets, for geometry that no file has."""
+"""Arms and chains made up from axes and offsets, for geometry that no file has, and paths of their tools."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ik_node import Arm
+from ik_node import Arm, kernels
 
 
 def urdf(axes, offsets, limits, kinds=None, mimics=()):
@@ -147,3 +147,56 @@ def _link(rng, u, across):
     angle = rng.uniform(-np.pi, np.pi)
     flat = np.cos(angle) * unit(across) + np.sin(angle) * np.cross(u, unit(across))
     return flat * rng.uniform(0.1, 0.4) + u * rng.uniform(-0.2, 0.2)
+
+
+def random_chain(seed):
+    """Joints (m, 10), tool (9,) and the number of variables: hinges, slides and mimics in random order."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 8))
+    variables = [*range(n), *rng.integers(0, n, int(rng.integers(0, 3)))]
+    rng.shuffle(variables)
+    seen, rows = set(), []
+    for variable in variables:
+        drive = [rng.uniform(-2, 2), rng.uniform(-1, 1)] if variable in seen else [1.0, 0.0]
+        seen.add(variable)
+        slides = float(rng.random() < 0.25)
+        rows.append([*random_unit(rng), *rng.uniform(-0.3, 0.3, 3), slides, variable, *drive])
+    axis = random_unit(rng)
+    lateral = np.cross(axis, random_unit(rng))
+    tool = np.concatenate([rng.uniform(-0.2, 0.2, 3), axis, lateral / np.linalg.norm(lateral)])
+    return np.array(rows), tool, n
+
+
+def frames_at(joints, tool, q):
+    frames = np.full((2 * len(joints) + 3, 3), np.nan)
+    kernels.forward(joints, tool, q, frames)
+    return frames
+
+
+def smooth_path(arm: Arm, seed: int, count: int) -> np.ndarray:
+    """A joint path (count, n) within the limits, each joint the sum of two waves."""
+    rng = np.random.default_rng(seed)
+    low, high = np.where(arm.continuous, -np.pi, arm.lower), np.where(arm.continuous, np.pi, arm.upper)
+    phase, rate = rng.uniform(0, 2 * np.pi, (2, arm.n)), rng.uniform(0.006, 0.012, (2, arm.n))
+    waves = [np.sin(phase[k] + np.arange(count)[:, None] * rate[k]) for k in range(2)]
+    return (low + high) / 2 + np.mean(waves, axis=0) * (high - low) / 2 * rng.uniform(0.3, 1, arm.n)
+
+
+def tool_path(arm: Arm, joint_path):
+    """Positions (N, 3) and directions (N, 3) along a joint path."""
+    pairs = [arm.fk(q) for q in joint_path]
+    return np.array([p for p, _ in pairs]), np.array([d for _, d in pairs])
+
+
+AXES_OF_ARM = [(0, 0, 1), (0, 1, 0), (0, 1, 0), (0, 1, 0), (1, 0, 0)]
+OFFSETS = [(0, 0, 0.1), (0.03, 0, 0.1), (0, 0, 0.3), (0.25, 0, 0), (0.1, 0, 0)]
+TOOL = {'tool_axis': (0, 0.6, 0.8), 'tool_point': (0.05, 0, 0.02)}
+
+
+def plain_arm(limits, kinds=None) -> Arm:
+    """An arm with three parallel axes and a truly free direction."""
+    return make_arm(AXES_OF_ARM, OFFSETS, limits, kinds, **TOOL)
+
+
+def limits_of(value=3.0) -> np.ndarray:
+    return np.full((5, 2), (-value, value))

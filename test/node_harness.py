@@ -16,14 +16,12 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
-from services import answer_of
 from small_arm import ARM_JOINTS, PARAMETERS
-from spinning import Spinning
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from stepped import World, world
 from visualization_msgs.msg import MarkerArray
-from waiting import wait_for
+from waiting import Spinning, answer_of, wait_for
 
 from ik_node.ros import neighbours
 from ik_node.ros.conversions import array_point, matrix_pose

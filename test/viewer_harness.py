@@ -15,10 +15,9 @@ from geometry_msgs.msg import PointStamped, PoseStamped
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
-from spinning import Spinning
 from std_msgs.msg import String
 from stepped import World
-from waiting import wait_for
+from waiting import Spinning, wait_for
 
 from ik_node.model.urdf.reader import load_description
 from ik_node.ros.conversions import array_point, matrix_pose, pose_matrix

@@ -19,7 +19,6 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 from control_harness import AFTER, PERIOD, SETTINGS, Asked, Controller, Kept
-from folding_arm import FOLDING, folding_urdf
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -30,7 +29,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from small_arm import arm_urdf
+from small_arm import FOLDING, arm_urdf, folding_urdf
 
 from ik_node import Goal
 from ik_node.control.controller.controller import ArmController
@@ -45,7 +44,7 @@ from ik_node.model.plausibility import FAR, FAR_LINEAR
 from ik_node.model.urdf.description import load_description
 from ik_node.share import share_path
 
-SEQUENCES = int(os.environ.get('IK_NODE_SEQUENCES', '30'))
+SEQUENCES = int(os.environ.get('IK_NODE_SEQUENCES', '20'))
 SLIGHTLY = 1e-3  # [m, rad] outside between the places at which plans are compared with the surroundings
 SHARES = st.floats(-1.04, 1.04)  # of the way from the middle of the limits to a limit
 PLACES = st.tuples(st.floats(-1.1, 1.1), st.floats(-1.1, 1.1), st.floats(-0.5, 1.4))  # [reaches]

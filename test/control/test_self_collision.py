@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from control_harness import AFTER, SETTINGS, Asked, Rig
-from folding_arm import FOLDING, bar, folding_urdf
-from small_arm import arm_urdf
+from small_arm import FOLDING, arm_urdf, bar, folding_urdf
 
 from ik_node import Goal
 from ik_node.control.checks.collision_gate import CollisionGate

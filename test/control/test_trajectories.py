@@ -10,8 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from control_harness import PERIOD, SETTINGS, Driven, Rig
-from folding_arm import FOLDING, folding_urdf
-from small_arm import ARM_JOINTS, arm_urdf
+from small_arm import ARM_JOINTS, FOLDING, arm_urdf, folding_urdf
 
 from ik_node.control.joints import arm_joints
 from ik_node.control.motion.halt import halt

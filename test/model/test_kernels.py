@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_arms import random_unit
-from random_chains import frames_at, random_chain
+from made_arms import frames_at, random_chain, random_unit
 from scipy.spatial.transform import Rotation
 
 from ik_node import kernels

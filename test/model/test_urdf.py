@@ -9,9 +9,9 @@ import re
 
 import numpy as np
 import pytest
-from hostile import GOOD, broken
 from oracles.plain import PlainArm, random_values
 from shared_files import shared_names
+from small_arm import GOOD, broken
 
 from ik_node.cli.arguments import arm_parser, read_arm
 from ik_node.errors import ChainError, ElementError, FileError, InputError, XacroError, XmlError

@@ -12,9 +12,9 @@ import sys
 import numpy as np
 import pytest
 import xacro
-from hostile import GOOD, broken
 from oracles.plain import PlainArm, random_values
 from shared_files import shared_names
+from small_arm import GOOD, broken
 
 from ik_node import errors
 from ik_node.errors import ChainError, InputError, UrdfError, XacroError, XmlError

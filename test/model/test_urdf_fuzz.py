@@ -7,10 +7,10 @@ import contextlib
 import math
 
 import numpy as np
-from hostile import GOOD
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lxml import etree
+from small_arm import GOOD
 
 from ik_node.errors import ChainError, UrdfError
 from ik_node.model.default_tip import default_tip

@@ -195,7 +195,7 @@ URDF = """
 import tempfile
 from ik_node import Arm
 sys.path.append('test')
-from hostile import GOOD
+from small_arm import GOOD
 with tempfile.NamedTemporaryFile('w', suffix='.urdf') as file:
     file.write(GOOD)
     file.flush()

@@ -11,7 +11,7 @@ import pytest
 from cases import BY_NAME, arm_of
 from made_arms import make_arm
 from programs import check_rejected, ran
-from spare_arm import WITH_SPARE
+from small_arm import WITH_SPARE
 
 from ik_node import Arm, Goal, IkSolver, InputError
 from ik_node.cli import reach

@@ -10,12 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from folding_arm import folding_urdf
 from geometry_msgs.msg import PoseStamped
 from moveit_plain import FkRequest, PositionIKRequest, RobotState
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
-from small_arm import ALL_JOINTS, ARM_JOINTS, PARAMETERS, arm_urdf
+from small_arm import ALL_JOINTS, ARM_JOINTS, PARAMETERS, arm_urdf, folding_urdf
 
 from ik_node.control.robot.arm_model import ArmModel
 from ik_node.control.robot.robot_models import arms_of, build_models

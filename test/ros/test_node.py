@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
-from folding_arm import folding_urdf
 from node_harness import Client, running
 from rosgraph_msgs.msg import Clock
-from small_arm import ALL_JOINTS, ARM_JOINTS, arm_urdf
+from small_arm import ALL_JOINTS, ARM_JOINTS, arm_urdf, folding_urdf
 from std_msgs.msg import String
 from visualization_msgs.msg import Marker, MarkerArray
 

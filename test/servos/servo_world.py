@@ -17,10 +17,10 @@ from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
-from services import answer_of
 from std_srvs.srv import SetBool, Trigger
 from stepped import START, World, world
 from virtual_time import LOOK, Clock, VirtualBus, virtual_time
+from waiting import answer_of
 
 from ik_node.ros import neighbours
 from ik_node.ros.qos import NEWEST, STREAM

@@ -13,12 +13,11 @@ from all_solutions_checks import assert_good
 from cases import BY_NAME, TOLERANCE, arm_of, new_solver
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_arms import make_arm, parallel_arm, random_unit
+from made_arms import limits_of, make_arm, parallel_arm, plain_arm, random_unit
 from oracles.arms import solver_for
 from oracles.random_arms import random_task
 from oracles.special_arms import made_arm
 from scipy.optimize import least_squares
-from tool_paths import limits_of, plain_arm
 
 from ik_node import Arm, Goal, IkSolver, kernels
 from ik_node.kernels.arrays.distance import DISTINCT

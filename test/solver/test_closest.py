@@ -11,13 +11,12 @@ import pytest
 from cases import arm_of, few_cases, new_solver
 from hypothesis import given
 from hypothesis import strategies as st
-from made_arms import make_arm, parallel_arm, random_unit
+from made_arms import frames_at, make_arm, parallel_arm, random_chain, random_unit
 from oracles.arms import Task, shipped_arms
 from oracles.closest import answers, best_efforts, goals
 from oracles.random_arms import general_arm, random_task
 from oracles.reference import Reference
 from oracles.special_arms import made
-from random_chains import frames_at, random_chain
 from scipy.optimize import minimize
 from shared_files import shared_path
 

@@ -10,9 +10,8 @@ import pytest
 from cases import TOLERANCE, arm_of, new_solver
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_arms import parallel_arm, wrist_arm
+from made_arms import limits_of, parallel_arm, plain_arm, smooth_path, tool_path, wrist_arm
 from scipy.spatial.transform import Rotation
-from tool_paths import limits_of, plain_arm, smooth_path, tool_path
 
 from ik_node import Arm, Goal, IkSolver
 

@@ -10,8 +10,7 @@ import pytest
 from cases import TOLERANCE, arm_of, new_solver
 from hypothesis import given
 from hypothesis import strategies as st
-from made_arms import make_arm, random_unit
-from tool_paths import limits_of, plain_arm, smooth_path
+from made_arms import limits_of, make_arm, plain_arm, random_unit, smooth_path
 
 from ik_node import Goal, InputError, Status
 from ik_node.solver.goal import Cause

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from control_harness import SETTINGS, Rig
-from folding_arm import folding_urdf
-from small_arm import ARM_JOINTS, arm_urdf
+from small_arm import ARM_JOINTS, arm_urdf, folding_urdf
 
 from ik_node.control.paths.tool_path import ToolPath
 from ik_node.control.robot.arm_model import ArmModel

@@ -12,8 +12,8 @@ from desk import SEED_ARM, SEED_FILE, SEED_JOINTS, Page, RobotSide, viewer
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from sensor_msgs.msg import JointState
-from services import answer_of
 from std_srvs.srv import SetBool
+from waiting import answer_of
 
 from ik_node.model.arm import Arm
 

@@ -12,7 +12,7 @@ import pytest
 from desk import SEED_ARM, SEED_FILE, SEED_JOINTS, Page, RobotSide, showing, viewer
 from rcl_interfaces.srv import GetParameters, SetParameters
 from rclpy.parameter import Parameter, parameter_value_to_python
-from services import answer_of
+from waiting import answer_of
 
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal

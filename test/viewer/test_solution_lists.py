@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from spare_arm import WITH_SPARE
+from small_arm import WITH_SPARE
 
 from ik_node.control.checks.motion_check import CLEARANCE
 from ik_node.model.arm import Arm

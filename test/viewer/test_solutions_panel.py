@@ -13,7 +13,7 @@ import pytest
 from desk import ROOT, SEED_ARM, SEED_JOINTS, Page, RobotSide, showing
 from geometry_msgs.msg import PoseStamped
 from sensor_msgs.msg import JointState
-from spare_arm import WITH_SPARE
+from small_arm import WITH_SPARE
 
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import load_description, read_urdf, rotation
