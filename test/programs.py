@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import io
 import resource
+import sys
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import NamedTuple
@@ -69,9 +70,11 @@ class Here:
 @contextlib.contextmanager
 def full_disk(most: int) -> Iterator[None]:
     """Have files of this process take no more than most bytes: writing fails, as on a disk that is full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before, bytecode = resource.getrlimit(resource.RLIMIT_FSIZE), sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # an import would leave half a file in __pycache__, for good
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        sys.dont_write_bytecode = bytecode

@@ -21,6 +21,8 @@ from ik_node.batch import dask_workers
 from ik_node.batch.dask_workers import DaskWorkers
 from ik_node.batch.workers import LostError
 
+pytestmark = pytest.mark.slow
+
 TIMEOUT = 120.0  # [s]
 CHUNKS = [(f'chunk{k}', bytes([k])) for k in range(40)]
 
@@ -62,7 +64,6 @@ def free_address() -> str:
         return f'tcp://127.0.0.1:{free.getsockname()[1]}'
 
 
-@pytest.mark.slow
 def test_every_chunk_has_its_result_whatever_is_killed(cluster):
     address, scheduler, worker = cluster
     first, workers = scheduler(), [worker(), worker()]
@@ -82,7 +83,6 @@ def test_every_chunk_has_its_result_whatever_is_killed(cluster):
     assert found == {name: data * 2 for name, data in CHUNKS}
 
 
-@pytest.mark.slow
 def test_few_chunks_are_held_and_their_errors_are_not_taken_for_the_cluster_s(cluster, monkeypatch, capsys):
     address, scheduler, worker = cluster
     monkeypatch.setattr(dask_workers, 'MOST_HELD', 300)

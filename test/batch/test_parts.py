@@ -39,6 +39,7 @@ def done(_: int) -> None:
     """Progress that nobody looks at."""
 
 
+@pytest.mark.slow
 def test_a_damaged_part_is_worked_on_again(tmp_path):
     parts = Parts(tmp_path / 'out', b'key')
     with Processes(Slowly(), 1) as workers:
@@ -51,6 +52,7 @@ def test_a_damaged_part_is_worked_on_again(tmp_path):
             assert path.read_bytes() == data
 
 
+@pytest.mark.slow
 def test_parts_come_in_order_while_later_chunks_are_not_even_read(tmp_path):
     read = []
 

@@ -52,6 +52,7 @@ def assert_same_poses(arm, q, given) -> None:
     np.testing.assert_allclose(made_dataset.poses(arm, q)[:, :6], given[:, :6], atol=2e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('version', ['v2.1', 'v3.0'])
 def test_joints_lead_to_the_poses_and_all_else_stays(tmp_path, solver, motions, version):
     arm, (joints, given) = solver.arm, motions
@@ -87,6 +88,7 @@ def test_joints_lead_to_the_poses_and_all_else_stays(tmp_path, solver, motions, 
     assert not (tmp_path / 'out.parts').exists()
 
 
+@pytest.mark.slow
 def test_the_parts_of_a_run_that_failed_are_used_again(tmp_path, motions, monkeypatch):
     made_dataset.write(tmp_path / 'in', 'v3.0', motions[1])
     assert run(tmp_path / 'in', tmp_path / 'whole').code == 0
@@ -231,6 +233,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('named', DAMAGES)
 def test_a_damaged_dataset_is_rejected_in_one_line(tmp_path, solver, named):
     episodes = [made_dataset.poses(solver.arm, q) for q in made_dataset.motions(solver.arm, [5, 5])]
@@ -298,6 +301,7 @@ def test_links_to_the_blobs_of_a_cache_are_read_and_changes_meanwhile_are_notice
 COLUMNS = ['--episode', 'take', '--time', 'stamp']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('suffix', ['.parquet', '.csv'])
 def test_rows_of_a_table_are_episodes_and_its_other_columns_stay(tmp_path, solver, motions, suffix):
     given, arm = np.concatenate(motions[1]).astype(float), solver.arm

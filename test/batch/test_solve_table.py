@@ -49,6 +49,7 @@ def joints_of(arm: Arm, table: pa.Table):
     return np.column_stack([table[name].to_numpy() for name in arm.joint_names])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['seed_arm', 'so101_like', 'prismatic_arm'])
 def test_rows_are_those_of_solve_batch(name):
     solver = solver_of(name)
@@ -164,6 +165,7 @@ def test_the_lateral_axis_turns_a_spare_roll():
         np.testing.assert_allclose(q, solver.solve(goal).q, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_count_of_the_solutions_on_a_busy_computer_too(monkeypatch):
     solver = solver_of('seed_arm')
     positions, directions = goals_of(solver.arm)

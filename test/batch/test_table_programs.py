@@ -25,6 +25,8 @@ from ik_node.batch.table_files import table_writer
 from ik_node.cli import batch, retarget
 from ik_node.startup.robots import URDF
 
+pytestmark = pytest.mark.slow
+
 ARM = URDF / 'seed_arm.urdf.xacro'
 PROGRAMS = {batch: [], retarget: ['--episode', 'take', '--fps', '30']}
 both = pytest.mark.parametrize('program', PROGRAMS, ids=['ik_batch', 'ik_retarget'])
@@ -59,7 +61,6 @@ def parts(output) -> int:
 # --- ik_batch ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_file_holds_what_solve_batch_finds(goals, tmp_path):
     ended = run(batch, goals, tmp_path / 'out.parquet')
     assert ended.code == 0, ended.err
@@ -106,7 +107,6 @@ def is_running(pid: int) -> bool:
         return False
 
 
-@pytest.mark.slow
 def test_kills_and_interruptions_change_no_bit(goals, tmp_path, monkeypatch):
     whole, broken = tmp_path / 'whole.parquet', tmp_path / 'broken.parquet'
     (tmp_path / 'run.py').write_text(STUCK)
@@ -149,7 +149,6 @@ def test_kills_and_interruptions_change_no_bit(goals, tmp_path, monkeypatch):
     assert broken.read_bytes() == whole.read_bytes()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize('change', [['--tool-axis', 'x'], ['--count']])
 def test_other_options_use_no_part_of_before(goals, tmp_path, monkeypatch, change):
     output, few = tmp_path / 'out.parquet', tmp_path / 'few.parquet'

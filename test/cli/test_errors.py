@@ -140,6 +140,7 @@ def contents(folder):
     return {path: path.is_file() and path.read_bytes() for path in every}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('program', 'arguments', 'named'), WRONG, ids=[f'{row[0].__name__[12:]}-{row[2]}' for row in WRONG]
 )

@@ -20,6 +20,8 @@ from ik_node import Arm, Goal, IkSolver
 from ik_node.cli import inspect, solve
 from ik_node.startup.robots import URDF
 
+pytestmark = pytest.mark.slow
+
 SEED_ARM = URDF / 'seed_arm.urdf.xacro'
 UNREACHABLE = (3, 0, 0.2, '--direction', 0, 0, -1)
 
@@ -60,7 +62,6 @@ def test_json_is_what_the_solver_says(name):
         assert one['position_error'] == pytest.approx(np.linalg.norm(at - position), abs=1e-12)
 
 
-@pytest.mark.slow
 def test_a_proof_on_request():
     pytest.importorskip('flint')
     position, direction = goal_of(arm_of('seed_arm'), 3)
@@ -161,7 +162,6 @@ def test_inspect_tells_of_joints_reach_freedom_and_solutions():
 
 
 # The SO-101 has rank 5, but all but a few directions are out of its reach everywhere.
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ('path', 'tip', 'said'),
     [
@@ -180,7 +180,6 @@ def test_inspect_says_what_other_arms_cannot_do(path, tip, said):
 # --- as programs ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_exit_codes_reach_the_shell_even_if_the_reader_of_a_pipe_leaves_early():
     run = f'{sys.executable} -m ik_node.start ik_solve seed_arm.urdf.xacro'
     for command, said in (

@@ -16,6 +16,8 @@ from ik_node.control.state.states import State
 from ik_node.errors import InputError
 from ik_node.sim.controllers import Controllers
 
+pytestmark = pytest.mark.slow
+
 FASTEST, HARDEST = 1.0, 5.0  # [rad/s, rad/s^2] limits of the joint yaw
 
 

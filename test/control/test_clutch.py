@@ -108,6 +108,7 @@ def test_without_a_clutch_only_a_pose_near_the_tool_is_a_first_one(model):
     assert clutch.goal(tip_at(model, [0.0, 0.3, 0.0]), at(model), 3.04, NONE) is None  # a leap
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('settings', [REQUIRED, NONE], ids=['required', 'none'])
 def test_a_clutch_that_opens_while_a_pose_is_taken_is_open(model, settings):
     """At every step: callbacks open it while a thread takes a pose."""

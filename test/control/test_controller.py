@@ -273,6 +273,7 @@ def test_an_arm_that_sags_arrives_after_a_second_and_tells_how_far_it_is_off(rea
     assert ' mm off' in real.reports[-1].message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('short', 'phase'), [(0.0008, 'arrived'), (0.003, 'stopped')])
 def test_a_joint_that_slides_has_a_tolerance_of_its_own(short: float, phase: str) -> None:
     description = load_description('urdf/prismatic_arm.urdf.xacro')
@@ -527,6 +528,7 @@ def speed(real, ahead: float = 0.3) -> float:
     return largest_step(real.output.samples[first:]) / PERIOD
 
 
+@pytest.mark.slow
 def test_a_parameter_that_changes_meanwhile_makes_hand_guiding_no_faster(real):
     real.controller.guide(True, real.time)
     slow = speed(real)

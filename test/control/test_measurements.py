@@ -83,6 +83,7 @@ def test_a_leap_is_not_believed_until_measurements_are_calm(model) -> None:
     assert positions(rig.rest_at())['yaw'] == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('outside', [0.05, 0.4])
 def test_a_joint_slightly_outside_is_brought_back(model, outside: float) -> None:
     rig = Rig(model, measured=True)
@@ -194,6 +195,7 @@ def moved(rig: Rig, seconds: float, late: float, stuck: frozenset[str] = frozens
     return lag
 
 
+@pytest.mark.slow
 def test_late_measurements_do_not_make_a_joint_stuck(arm):
     arm.go(yaw=2.0)
     lag = moved(arm, 6.0, late=0.3)
@@ -202,6 +204,7 @@ def test_late_measurements_do_not_make_a_joint_stuck(arm):
     assert lag > 0.15  # they were far behind
 
 
+@pytest.mark.slow
 def test_an_arm_waits_for_measurements_that_are_too_late_and_says_why(arm):
     arm.go(yaw=2.0)
     moved(arm, 20.0, late=0.7)
@@ -229,6 +232,7 @@ def test_the_command_never_runs_far_ahead_of_the_measurements(arm):
     assert 'has not been measured for 1 s' in arm.reports[-1].message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('stamped', [True, False])
 def test_a_driver_that_was_suspended_may_catch_up(arm, stamped):
     """It carries nothing out for 0.6 s, and measures where it stands before it takes the next command."""
@@ -305,6 +309,7 @@ def test_late_measurements_from_before_a_resume_do_not_place_the_arm(arm):
     assert arm.position('yaw') == 0.9
 
 
+@pytest.mark.slow
 def test_a_stop_a_new_goal_and_a_hand_are_heeded_while_the_arm_waits(arm):
     arm.go(yaw=2.4)
     moved(arm, 0.8, late=0.0)
@@ -325,6 +330,7 @@ def test_a_stop_a_new_goal_and_a_hand_are_heeded_while_the_arm_waits(arm):
     assert arm.position('yaw') == pytest.approx(-1.0)
 
 
+@pytest.mark.slow
 def test_only_a_joint_that_is_measured_late_counts(arm):
     """The wrist rests, and another driver measures it twice a second."""
     arm.go(yaw=2.0)

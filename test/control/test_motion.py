@@ -59,6 +59,7 @@ def random_target(rng, lower, upper):
     return rng.uniform(-10.0, 10.0, lower.size)  # outside: clipped
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 7), st.booleans())
 @example(69, 1, True)
@@ -243,6 +244,7 @@ def at_rest() -> Gate:
     return gate
 
 
+@pytest.mark.slow
 def test_the_quick_comparison_lets_nothing_pass_that_the_full_one_rejects():
     rng, rejected = np.random.default_rng(4), 0
     for _ in range(400):

@@ -176,6 +176,7 @@ def chased_round(rates: list[float], seconds: float, start: float = 0.0) -> tupl
     return np.array(targets), np.array(joints)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('rate', [4.2, 7.0, 12.0])
 def test_a_target_beyond_the_limits_does_not_make_the_joints_swing(rate):
     """4.08 rad/s need the whole acceleration limit: the joints stay on a smaller circle."""
@@ -199,6 +200,7 @@ def chased_along(positions: np.ndarray, rates: np.ndarray) -> np.ndarray:
     return np.array(joint)
 
 
+@pytest.mark.slow
 def test_joints_brake_in_time_where_the_target_turned_before():
     """To and fro at 0.9 rad/s with turns at once. From that speed a joint needs 0.13 rad to stop."""
     turns = 0.3 * np.where(np.arange(16) % 2, -1.0, 1.0)
@@ -207,6 +209,7 @@ def test_joints_brake_in_time_where_the_target_turned_before():
     assert np.abs(joint[200:]).max() < 0.3 + 0.1 * 0.6
 
 
+@pytest.mark.slow
 def test_a_target_that_goes_on_where_it_turned_before_is_followed():
     """A feasible swing, and then on to the far side at constant speed."""
     time = 0.01 * np.arange(1400)
@@ -240,6 +243,7 @@ def follow_circle(
     return rig, max(distances[250:], default=0.0)  # after it has caught up
 
 
+@pytest.mark.slow
 def test_a_goal_on_a_circle_is_followed_not_chased(model):
     rig, distance = follow_circle(model, follow=True)
     assert distance < 0.0005
@@ -249,6 +253,7 @@ def test_a_goal_on_a_circle_is_followed_not_chased(model):
     assert chased > 0.005
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('gap', 'most'), [(0.05, 0.0005), (0.2, 0.035)])
 def test_an_arm_catches_up_with_a_circle_whose_goals_were_missing_for_a_moment(model, gap, most):
     """The goal moves by 0.1 m/s; with a new blend the arm would be behind for seconds."""
@@ -270,6 +275,7 @@ def test_a_target_that_is_no_number_brings_the_joints_to_rest():
     assert np.abs(np.diff(places, 2, axis=0)).max() < 1.01 * 8.0 * 0.01**2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('edge', 'swing', 'period'), [(-1e-4, 0.06, 2.0), (2e-2, 0.13, 3.0)])
 def test_what_a_controller_is_sent_ahead_stays_within_the_limits_where_a_joint_turns(swing, period, edge):
     """The target turns at the upper limit, or a little beyond it."""
@@ -292,6 +298,7 @@ def test_what_a_controller_is_sent_ahead_stays_within_the_limits_where_a_joint_t
     assert coasted > 10
 
 
+@pytest.mark.slow
 def test_the_blend_continues_from_joints_that_a_limit_has_taken_off_it():
     limits = np.full(2, 1.0), np.full(2, 8.0), np.full(2, 80.0)
     pursuit, now = Pursuit(2), MotionState(*np.zeros((3, 2)))

@@ -27,6 +27,8 @@ from ik_node.control.paths.tool_path import ToolPath
 from ik_node.control.state.report import Level
 from ik_node.control.state.states import State
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 START = np.array([0.3, 0.5, 0.9, 0.4, 0.6])  # of the small arm, away from limits and singularities
 
@@ -73,7 +75,6 @@ def assert_obeys(trajectory, arm, bounds) -> None:
     assert (np.abs(j) <= bounds.jerk).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize('name', ['seed_arm', 'so101_like'])
 def test_accepted_lines_are_straight_and_within_all_limits(name):
     arm, solver = arm_of(name), solver_of(name)

@@ -136,6 +136,7 @@ def in_order(rig, act):
     return happened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('end', ['stop', 'deactivate', 'halt'])
 def test_no_sample_that_was_decided_before_a_stop_goes_out_after_it(model, end):
     rig = Rig(model)
@@ -241,6 +242,7 @@ def test_every_lock_of_a_running_arm_has_a_rank():
                 assert word not in path.read_text(), f'{path.name}: use OrderedLock instead of {word})'
 
 
+@pytest.mark.slow
 def test_another_arm_takes_over_after_the_last_setpoint_of_the_one_before(model, monkeypatch):
     """Else the arm is told to go on, and no command says that it rests."""
     rig, done = Rig(model), []
@@ -288,6 +290,7 @@ def test_an_error_while_a_goal_is_taken_over_stops_the_arm(model, monkeypatch):
     assert [report.status for report in rig.reports if report.request is request] == ['rejected']
 
 
+@pytest.mark.slow
 def test_outputs_are_halted_once_the_sample_under_way_is_out_and_no_other_follows(model):
     rig = Rig(model)
     assert in_order(rig, rig.controller.halt) == ['sample', 'halted', 'returned']

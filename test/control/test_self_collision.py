@@ -21,6 +21,8 @@ from ik_node.model.collision.collision import FAR
 from ik_node.model.urdf.description import load_description
 from ik_node.startup.robots import ARMS, ROBOTS, SUFFIX, URDF
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip('coal')
 
 

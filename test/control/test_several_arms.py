@@ -22,6 +22,8 @@ from ik_node.errors import InputError
 from ik_node.model.urdf.description import load_description
 from ik_node.share import share_path
 
+pytestmark = pytest.mark.slow
+
 PERIOD = 0.01
 GENERAL = ArmSettings(tools=('left', 'right'), speed_scaling=1.0)
 OWN = {tool: {'tip_link': f'{tool}_tool0'} for tool in GENERAL.tools}

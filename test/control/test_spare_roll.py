@@ -24,6 +24,8 @@ from ik_node.model.urdf.reader import load_description
 from ik_node.tracks.curves import Track
 from ik_node.tracks.placement import place_track
 
+pytestmark = pytest.mark.slow
+
 URDF = Path(__file__).parents[2] / 'urdf'
 ROLL = 4  # the last joint of an arm
 SETTINGS = ArmSettings(self_collision='false')

@@ -22,6 +22,8 @@ from ik_node.control.teleop.pose_distance import FAR
 from ik_node.control.teleop.teleop_controller import TeleopController
 from ik_node.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 SHIPPED = {case.label: case for case in shipped_cases()}
 ARMS = ('seed_arm', 'so101_like', 'prismatic_arm')
 NO_TURN = np.zeros(3)

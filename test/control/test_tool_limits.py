@@ -62,6 +62,7 @@ def test_the_motion_of_the_tool_is_that_of_the_jacobian(name):
         assert motion.most_turn_rate[k] >= motion.turn_rate[k] - 1e-12
 
 
+@pytest.mark.slow
 def test_a_move_uses_most_of_the_speed_that_the_tool_may_have(model):
     rig = rig_with(model, max_tool_speed=0.1)
     rig.go(yaw=1.5)
@@ -75,6 +76,7 @@ def test_a_move_uses_most_of_the_speed_that_the_tool_may_have(model):
     assert tool_of(free)[1].max() > 0.4
 
 
+@pytest.mark.slow
 def test_a_speed_lowered_in_motion_slows_the_arm_down_and_it_arrives(model):
     rig = rig_with(model)
     rig.go(yaw=2.0)
@@ -249,6 +251,7 @@ def test_a_joint_goal_outside_the_cone_is_rejected(ball):
     assert ball.state is State.HOLDING
 
 
+@pytest.mark.slow
 def test_motions_between_places_inside_stay_inside(ball):
     """Along the edge, with an elbow that needs longer; every third goal is replaced on the way."""
     rng = np.random.default_rng(5)
@@ -269,6 +272,7 @@ def test_motions_between_places_inside_stay_inside(ball):
     assert ball.state is State.HOLDING
 
 
+@pytest.mark.slow
 def test_a_goal_replaced_on_the_way_is_not_reached_through_the_outside(ball):
     """The pitch is fast when the roll is asked for: braking it as fast as it can would lead outside."""
     ball.controller.set_limits(ball_settings(max_acceleration=1.5, max_jerk=15.0, speed_scaling=0.7))

@@ -41,6 +41,7 @@ def valid(trajectory: JointTrajectory) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_a_move_is_one_trajectory_within_the_limits_between_its_points_too(rig: Driven) -> None:
     rig.go(yaw=1.5, elbow=-0.3)
     start = rig.output.samples[-1].positions
@@ -62,6 +63,7 @@ def test_a_move_is_one_trajectory_within_the_limits_between_its_points_too(rig: 
             assert place == pytest.approx(sample.positions, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_straight_line_is_straight_between_the_points_of_its_trajectory_too(rig: Driven) -> None:
     rig.go(yaw=0.3, shoulder=0.6, elbow=0.9, wrist=0.7)
     rig.tick(400)
@@ -83,6 +85,7 @@ def test_a_straight_line_is_straight_between_the_points_of_its_trajectory_too(ri
     assert points[-1] == pytest.approx(end, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_moving_goals_replace_the_trajectory_at_a_bounded_rate(rig: Driven) -> None:
     for k in range(60):
         rig.go(yaw=0.21 + 0.01 * k)
@@ -382,6 +385,7 @@ def test_a_plan_on_which_the_arm_would_collide_is_not_sent() -> None:
     assert not rig.output.sent
 
 
+@pytest.mark.slow
 def test_an_arm_beyond_a_limit_that_overlaps_there_comes_back() -> None:
     """The way back to the limit ends where parts still overlap, but less."""
     pytest.importorskip('coal')
@@ -467,6 +471,7 @@ def test_one_late_trajectory_is_sent_anew_from_where_the_controller_is(rig: Driv
     goes_on_to_rest(rig, first, brake)
 
 
+@pytest.mark.slow
 def test_a_stop_of_a_computer_that_is_always_late_is_delayed_but_not_lost(rig: Driven) -> None:
     rig.go(yaw=1.5)
     rig.tick(60)
@@ -482,6 +487,7 @@ def test_a_stop_of_a_computer_that_is_always_late_is_delayed_but_not_lost(rig: D
     assert rig.state is State.STOPPED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('failures', [0, 1, 2])
 def test_a_controller_is_halted_even_if_ruckig_finds_no_plan(rig: Driven, failures: int, monkeypatch) -> None:
     """Without a trajectory it would carry out the last one to its end, whatever the fault is."""
@@ -555,6 +561,7 @@ def test_a_controller_at_rest_elsewhere_is_only_held_there(rig: Driven) -> None:
     assert hold.braking
 
 
+@pytest.mark.slow
 def test_old_measurements_do_not_turn_a_controller_back(rig: Driven) -> None:
     rig.go(yaw=1.5)
     rig.tick(60)
@@ -612,6 +619,7 @@ def test_a_motion_that_ended_during_a_stall_goes_on_from_where_the_controller_is
     assert goes_on_to_rest(rig, first, brake)[0, brake.names.index('yaw')] > at + 0.5
 
 
+@pytest.mark.slow
 def test_a_controller_that_moves_on_for_too_long_is_halted(rig: Driven) -> None:
     rig.go(yaw=2.4)
     rig.tick(30)

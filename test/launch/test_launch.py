@@ -23,6 +23,8 @@ from ik_node.startup.plan import check_installed
 from ik_node.startup.robots import ARMS
 from ik_node.tracks.curves import TRACKS
 
+pytestmark = pytest.mark.slow
+
 SEED = ROOT / 'urdf' / 'seed_arm.urdf.xacro'
 SERVOS = {'port': 'emulated', 'description_file': 'so101_like'}
 

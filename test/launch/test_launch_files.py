@@ -41,6 +41,7 @@ def test_every_argument_says_what_it_is_for():
     assert {'true', 'false'} <= set(arguments['use_sim_time'].choices)
 
 
+@pytest.mark.slow
 def test_launch_itself_takes_the_arguments(launch_context, tmp_path, monkeypatch):
     node = importlib.import_module('launch_ros.actions').Node
     index = tmp_path / 'share' / 'ament_index' / 'resource_index' / 'packages'

@@ -15,6 +15,8 @@ from ik_node.startup.robots import SUFFIX, URDF, tools_file, tools_in
 from ik_node.startup.rviz_config import MARKER
 from ik_node.tracks.curves import Track
 
+pytestmark = pytest.mark.slow
+
 PAIRS = pytest.mark.parametrize('name', ['torso_arms', 'two_arms'])
 
 

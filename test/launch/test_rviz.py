@@ -18,6 +18,8 @@ from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
 from ik_node.ros.rviz.marker_shape import wish
 from ik_node.startup.robots import ROBOTS, SUFFIX, URDF, tools_file, tools_in
 
+pytestmark = pytest.mark.slow
+
 SCENE = 900, 740  # pixels of the scene in a window of 1280 x 860, less than RViz has
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 # Five skew hinges: no closed form, so every solve is a random-restart search.
 ARM = """<robot name="skew"><link name="base_link"/>
 <link name="a"/><link name="b"/><link name="c"/><link name="d"/><link name="tool0"/>
@@ -92,13 +94,11 @@ def said(program: str, given: str = '') -> str:
     return done.stdout.splitlines()[-1]
 
 
-@pytest.mark.slow
 def test_calls_compile_nothing():
     """All have the types for which kernels were compiled beforehand."""
     assert said(CALLS) == '[]'
 
 
-@pytest.mark.slow
 def test_restarts_and_iterations_allocate_nothing():
     """Goals that take many restarts, or are never met, cost as many allocations as one that takes none."""
     joints = ''.join(

@@ -13,6 +13,8 @@ from ik_node import kernels
 from ik_node.kernels.runtime.signatures import KERNELS as NAMES
 from ik_node.kernels.runtime.signatures import kinds
 
+pytestmark = pytest.mark.slow
+
 KERNELS = ROOT / 'ik_node' / 'kernels'
 MODULES = [
     path
@@ -37,7 +39,6 @@ def package(tmp_path: Path) -> Path:
     return copied(tmp_path)
 
 
-@pytest.mark.slow
 def test_a_changed_callee_is_compiled_anew_in_its_callers_and_nothing_else_is(
     package: Path, tmp_path: Path
 ) -> None:

@@ -125,6 +125,7 @@ def test_the_garbage_collector_is_left_alone(monkeypatch):
     assert gc.get_freeze_count() <= frozen
 
 
+@pytest.mark.slow
 def test_nothing_is_compiled_for_a_program_that_has_ended():
     build = [sys.executable, '-m', 'ik_node.kernels.runtime.build', '--locked-by', '0', '1']  # not its parent
     done = subprocess.run(build, capture_output=True, text=True, check=True)

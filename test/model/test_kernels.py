@@ -46,6 +46,7 @@ def assert_same_frames(joints, tool, q):
     np.testing.assert_allclose(frames_at(joints, tool, q), expected, rtol=0, atol=bound)
 
 
+@pytest.mark.slow
 @given(SEEDS, st.floats(0.01, 100.0))
 def test_forward_equals_matrices(seed, span):
     joints, tool, n = random_chain(seed)
@@ -58,6 +59,7 @@ def test_forward_at_special_angles(angle):
     assert_same_frames(joints, tool, np.full(n, angle))
 
 
+@pytest.mark.slow
 @given(SEEDS)
 def test_jacobian_equals_central_differences(seed):
     joints, tool, n = random_chain(seed)
@@ -114,6 +116,7 @@ def test_next_random_is_splitmix64():
     assert [kernels.next_random(found) for _ in range(1000)] == expected
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.floats(-4, 4), st.floats(0, 6), st.floats(0, 1)), min_size=1, max_size=7),
     st.floats(0.0, 1.0),

@@ -105,6 +105,7 @@ def test_changes_of_poses_are_not_poses():
     assert not plausibility.doubtful_positions(steps + np.array([0.2, 0.0, 0.1]), 0.5)
 
 
+@pytest.mark.slow
 def test_programs_ask(capsys, tmp_path):
     path, asked = tmp_path / 'arm.urdf', 'are these degrees?'
     path.write_text(arm_urdf(lower=-90.0, upper=90.0))

@@ -18,6 +18,8 @@ from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.startup.robots import ROBOTS, SUFFIX, URDF, tools_file, tools_in
 
+pytestmark = pytest.mark.slow
+
 # name: effective degrees of freedom, movable joints off the arm
 ARMS = {
     'ball_joint_arm': (5, []),
@@ -89,7 +91,6 @@ def test_joints_and_effective_degrees_of_freedom(name):
     assert 'tool0' not in {joint.parent for joint in arm.robot.joints.values()}
 
 
-@pytest.mark.slow
 @arms
 def test_each_length_is_an_argument_that_moves_one_joint(name):
     lengths = LinkLengths.read(path(name))

@@ -340,6 +340,7 @@ def test_what_is_read_cannot_be_changed():
     np.testing.assert_array_equal(robot.link_pose('base', {}), np.eye(4))
 
 
+@pytest.mark.slow
 def test_ten_thousand_lines_are_read():
     """A chain of 2,500 joints, each on four lines: nothing recurses, and every pose is finite."""
     count = 2500

@@ -7,6 +7,7 @@ import contextlib
 import math
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lxml import etree
@@ -15,6 +16,8 @@ from small_arm import GOOD
 from ik_node.errors import ChainError, UrdfError
 from ik_node.model.default_tip import default_tip
 from ik_node.model.urdf.reader import read_urdf
+
+pytestmark = pytest.mark.slow
 
 RICH = GOOD.replace(
     '</robot>',

@@ -149,6 +149,7 @@ def test_the_make_targets_and_linked_files_exist() -> None:
             assert target in generated or target.is_file(), f'{path.name}: {link}'
 
 
+@pytest.mark.slow
 def test_every_shipped_arm_is_described() -> None:
     shipped = {path.name.partition('.')[0] for path in (ROOT / 'urdf').glob('*.urdf.xacro')}
     described = dict(re.findall(r'^\| `(\w+)` \| (\d) \|', page('reference/arms.md'), re.MULTILINE))

@@ -104,6 +104,7 @@ def test_manifest_setup_and_changelog_agree(manifest: Any, setup: Any) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_whatever_is_imported_is_declared(manifest: Any, setup: Any) -> None:
     rosdep = {depend.name for depend in manifest.exec_depends}
     pip = brought_by_pip(setup, *EXTRAS)
@@ -115,6 +116,7 @@ def test_whatever_is_imported_is_declared(manifest: Any, setup: Any) -> None:
     assert undeclared == set()
 
 
+@pytest.mark.slow
 def test_without_ros_pip_brings_whatever_is_imported(setup: Any) -> None:
     pip = brought_by_pip(setup, *EXTRAS, 'ros-wheels')
     brought = {re.sub('^ros-jazzy-', '', name).replace('-', '_') for name in pip}
@@ -123,6 +125,7 @@ def test_without_ros_pip_brings_whatever_is_imported(setup: Any) -> None:
     assert needed - NOT_ON_PYPI - brought == set()
 
 
+@pytest.mark.slow
 def test_nothing_is_declared_that_is_not_used(manifest: Any, setup: Any) -> None:
     text = (ROOT / 'ik_node' / 'startup' / 'plan.py').read_text(encoding='utf-8')
     used = imported_packages('ik_node', 'launch')

@@ -3,6 +3,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tools.sentences import sentences
 
 LISTED = Path(__file__).parents[1] / 'sentences.txt'
@@ -11,5 +13,6 @@ REMEDY = (
 )
 
 
+@pytest.mark.slow
 def test_every_sentence_is_listed():
     assert sentences() == LISTED.read_text(encoding='utf-8'), REMEDY

@@ -19,6 +19,8 @@ from ik_node.placement.placement import PlacementJudge
 from ik_node.placement.region import Region
 from ik_node.placement.search import PlacementSearch, distinct, excluded_share
 
+pytestmark = pytest.mark.slow
+
 SEED_ARM = BY_NAME['seed_arm'].path
 LOWER, UPPER = np.array([-0.5, -0.6, 0.0, 0.0, 0.0, -3.0]), np.array([0.5, 0.6, 0.1, 0.0, 0.0, 3.0])
 WALL = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])
@@ -62,7 +64,6 @@ def test_a_placement_is_judged_as_its_goals_are_solved(name):
         assert one.to_limits == pytest.approx(judged.distances[row])
 
 
-@pytest.mark.slow
 def test_no_random_placement_is_better():
     search, _ = made('seed_arm', 1)
     grid, steps = search.coarse(1000, lambda _: None)
@@ -78,7 +79,6 @@ def test_no_random_placement_is_better():
     assert (np.abs(places) > 0.05 * (UPPER - LOWER)).any(axis=2)[~np.eye(len(kept), dtype=bool)].all()
 
 
-@pytest.mark.slow
 def test_goals_are_met_that_no_placement_of_the_grid_meets():
     """The position ties the direction of this arm: the placements that meet a goal are a thin sheet."""
     search, _ = made('so101_like', 0)
@@ -99,7 +99,6 @@ def test_goals_without_a_direction_are_met_wherever_the_arm_comes_to_them():
         np.testing.assert_allclose(search.arm.fk(q)[0] @ R.T + place, position, atol=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize('mounting', ['wall', 'rail', 'free'])
 def test_other_regions(mounting):
     if mounting == 'wall':  # z of the base points away from the wall
@@ -239,7 +238,6 @@ TEXT = 'x,y,z,dx,dy,dz,way\n0.4,0,0.1,0,0,-1,a\n0.6,0.3,0.2,1,0,0,a\n'
 SMALL = ('--x', '-0.1', '0.1', '--y', '0', '0', '--yaw', '0', '30')
 
 
-@pytest.mark.slow
 def test_the_program_writes_a_table_a_file_and_pictures(tmp_path, ik_place):
     ended = ik_place(TEXT, *SMALL, '--path', 'way', '--output', 'out')
     assert ended.code == 0, ended.err
@@ -262,7 +260,6 @@ def test_the_program_writes_a_table_a_file_and_pictures(tmp_path, ik_place):
     assert not list(tmp_path.glob('*.part'))
 
 
-@pytest.mark.slow
 def test_other_lengths_of_a_link(ik_place):
     still = '--x', '0', '0', '--y', '0', '0', '--yaw', '0', '0'
     ended = ik_place('x,y,z\n0.62,0,0.1\n', *still, '--length', 'forearm=0.1:0.3')

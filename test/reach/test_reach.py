@@ -27,6 +27,8 @@ from ik_node.cli import reach
 from ik_node.solver.reachable_directions import fibonacci_sphere, reachable_directions
 from ik_node.startup.robots import URDF
 
+pytestmark = pytest.mark.slow
+
 WITHIN = math.radians(5.0)
 
 
@@ -59,7 +61,6 @@ def test_where_the_arm_was_seen_is_reachable(name):
     assert missed <= 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize('name', ['seed_arm', 'prismatic_arm'])
 def test_the_directions_are_those_that_the_solver_finds(name):
     """A direction met exactly counts; one that counts is met within the angle."""
@@ -94,7 +95,6 @@ def test_beyond_reach_nothing_counts_and_all_counts_within_a_half_turn():
 # --- the program ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_files_hold_what_was_found(tmp_path):
     image_module = pytest.importorskip('PIL.Image')
     arm = arm_of('moveo_like')
@@ -139,7 +139,6 @@ def test_real_arms_with_slashes_another_forward_and_a_plane_out_of_reach(tmp_pat
     assert any(plane.startswith('yz') for plane in np.load('moveo.npz')['plane'])
 
 
-@pytest.mark.slow
 def test_a_terminal_shows_progress_and_ctrl_c_leaves_nothing(tmp_path):
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 100, 0, 0))

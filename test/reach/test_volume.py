@@ -26,6 +26,8 @@ from ik_node.reach.survey import Survey
 from ik_node.reach.volume import surveyed
 from ik_node.solver.limit_distances import distances_to_limits
 
+pytestmark = pytest.mark.slow
+
 SEED_ARM = BY_NAME['seed_arm']
 WITHIN, EXACTLY = math.radians(8.0), math.radians(0.01)  # EXACTLY: nothing near a direction counts
 FEW = 20  # directions
@@ -35,7 +37,6 @@ def places_of(arm, count, seed=1):
     return [arm.fk(q)[0] for q in arm.sample(np.random.default_rng(seed), count)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize('name', ['seed_arm', 'so101_like'])
 def test_what_is_reached_is_what_the_solver_reaches(name):
     """Cells if and only if, and directions if and only if it comes within the angle."""
@@ -127,7 +128,6 @@ def test_a_wider_angle_gives_no_less():
     assert wide.max() == pytest.approx(distances_to_limits(arm, arm.middle[None])[0], abs=0.3)
 
 
-@pytest.mark.slow
 def test_a_tolerance_interpolates_where_nothing_changes_on_any_number_of_cores(monkeypatch):
     arm, done = SEED_ARM.arm(), []
     survey, axes = Survey(arm, 10, WITHIN), lattice(arm, 0.15)
@@ -181,7 +181,6 @@ def test_an_arm_without_limits_has_a_picture():
 # --- the file and the program --------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_others_read_the_file(tmp_path):
     xarray, scipy_io = pytest.importorskip('xarray'), pytest.importorskip('scipy.io')
     robot = copy.copy(SEED_ARM.arm().robot)
@@ -215,7 +214,6 @@ def test_others_read_the_file(tmp_path):
             scipy_io.netcdf_file(tmp_path / 'cut.nc', mmap=False)
 
 
-@pytest.mark.slow
 def test_the_program_replaces_an_older_file_only_when_it_has_ended(tmp_path, monkeypatch):
     scipy_io = pytest.importorskip('scipy.io')
     (tmp_path / 'out.nc').write_text('older')

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import csv
 import io
-import resource
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from domains import new_domain
 from geometry_msgs.msg import PointStamped, Pose, PoseArray, PoseStamped, TwistStamped
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
+from programs import full_disk
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -56,18 +55,6 @@ def fill(file: RecordingFile, count: int, first: int = 0) -> None:
     for index in range(first, first + count):
         time = 10**18 + 10**7 * index
         file.add('/joint_states', KIND, serialize_message(joints(index)), time, time - 1000)
-
-
-@contextmanager
-def full_disk(path: Path) -> Iterator[None]:
-    """A file that hardly grows any more."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 100, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def decoded(path: Path) -> list[tuple[str, Any]]:
@@ -106,6 +93,7 @@ def sides() -> Iterator[tuple[Node, Node, SingleThreadedExecutor]]:
     context.try_shutdown()
 
 
+@pytest.mark.slow
 def test_what_was_published_is_what_mcap_reads(sides: Any, tmp_path: Path) -> None:
     speaker, listener, executor = sides
     best_effort = QoSProfile(depth=50, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -204,6 +192,7 @@ def published(sides: Any, path: Path, topics: tuple[str, ...], messages: list[Jo
     return recorder
 
 
+@pytest.mark.slow
 def test_the_end_of_a_recording_takes_what_waits_for_the_executor(sides: Any, tmp_path: Path) -> None:
     said = [joints(index) for index in range(40)]
     recorder = published(sides, tmp_path / 'busy.mcap', ('joint_states',), said)
@@ -213,15 +202,17 @@ def test_the_end_of_a_recording_takes_what_waits_for_the_executor(sides: Any, tm
     assert all(map(same, found, said))
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_at_the_end_is_told(sides: Any, tmp_path: Path) -> None:
     numbers = np.random.default_rng(0).normal(size=1000).tolist()  # which do not compress
     said = [JointState(position=numbers) for _ in range(50)]
     recorder = published(sides, tmp_path / 'full.mcap', ('joint_states', 'measured_joint_states'), said)
-    with full_disk(recorder.path):
+    with full_disk(recorder.path.stat().st_size + 100):
         recorder.close()
     assert 'the recording ended' in recorder.failure
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_loses_only_what_it_had_not_saved(tmp_path: Path) -> None:
     path = tmp_path / 'killed.mcap'
     program = (
@@ -247,7 +238,7 @@ def test_a_full_disk_is_told_and_what_was_written_stays(tmp_path: Path) -> None:
     file = RecordingFile(tmp_path / 'full.mcap')
     fill(file, 100)
     file.save()
-    with full_disk(file.path):
+    with full_disk(file.path.stat().st_size + 100):
         fill(file, 100)
         with pytest.raises(RecordingError, match=r'full\.mcap has what was written before'):
             file.save()

@@ -51,6 +51,7 @@ def test_a_quarter_turn_about_z_takes_x_to_y(length):
     assert T[3].tolist() == [0.0, 0.0, 0.0, 1.0]
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(-1.0, 1.0), min_size=4, max_size=4).filter(lambda q: sum(x * x for x in q) > 0.01))
 def test_poses_survive_the_way_there_and_back(quat):
     quat = np.array(quat) / np.linalg.norm(quat)

@@ -78,6 +78,7 @@ def test_an_arm_of_ones_own_gets_a_circle_that_it_can_follow():
     assert given['ik_node']['tip_link'] == 'gripper_frame_link'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('name', 'track'), PRESETS)
 def test_every_robot_has_a_place_for_every_track(name, track):
     options = ik_demo.parse(['--description-file', name, '--track', track])

@@ -14,6 +14,8 @@ from std_msgs.msg import String
 from ik_node.errors import InputError
 from ik_node.ros.goals.goal_requests import JointsRequest
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_node_waits_for_a_description_and_goes_on_waiting_after_a_bad_one():
     with running(None, tip_link='hand') as client:

@@ -71,6 +71,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 def test_threads_that_name_frames_at_once_subscribe_to_tf2_once(little: ArmModel, made: list[Any]) -> None:
     frames = Frames(NO_NODE)
     found: list[np.ndarray] = []
@@ -158,6 +159,7 @@ def goal(seeing: Client) -> Any:
     return message
 
 
+@pytest.mark.slow
 def test_a_goal_in_a_frame_of_tf2_is_met(seeing: Client) -> None:
     said = seeing.answer('goal_pose', goal(seeing))
     assert 'frame "camera" is not a link of robot' in said.message

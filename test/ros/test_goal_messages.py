@@ -20,6 +20,8 @@ from ik_node.ros.conversions import matrix_pose
 from ik_node.ros.goals.goal_requests import JointsRequest
 from ik_node.tracks.curves import tip_pose
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope='module')
 def arm() -> Arm:

@@ -239,6 +239,7 @@ def handlers(node):
     return [handler for entity in entities for handler in entity.event_handlers]
 
 
+@pytest.mark.slow
 def test_between_two_looks_no_event_is_waited_for():
     with running(arm_urdf()) as client:
         mark = len(client.diagnostics)
@@ -285,6 +286,7 @@ def test_each_period_of_a_controller_gets_the_same_number_of_samples(times: int)
     assert abs(in_step(PERIOD, PERIOD, 5 * PERIOD, 2 * PERIOD) - PERIOD) <= PERIOD // 16  # messages are lost
 
 
+@pytest.mark.slow
 def test_the_loop_is_led_into_the_middle_of_the_periods_of_its_controller() -> None:
     """On a clock that passes a millisecond whenever it is read."""
     time, phase, phases, enough = [0], 3_000_000, [], threading.Event()

@@ -63,6 +63,7 @@ def test_the_status_stands_above_the_goal_in_words(goal, status, words):
     assert text.scale.z > 0.0
 
 
+@pytest.mark.slow
 def test_markers_that_another_thread_clears_at_any_step_of_a_drawing_do_no_harm():
     state = Rig(ArmModel.build(arm_urdf(), SETTINGS)).controller.snapshot()
     publisher = SimpleNamespace(publish=lambda _: None, get_subscription_count=lambda: 1)

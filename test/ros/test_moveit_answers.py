@@ -158,6 +158,7 @@ def two_tools(name: str, **more: object) -> tuple[Query, ArmModel, np.ndarray]:
     return Query(snapshots, models, Frames(NO_NODE), **more), left, values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['two_arms', 'torso_arms'])
 def test_several_tools_are_answered_together(name):
     query, left, values = two_tools(name)
@@ -186,6 +187,7 @@ def test_several_tools_are_answered_together(name):
     assert rejected(query, request).code is Code.INVALID_GROUP_NAME
 
 
+@pytest.mark.slow
 def test_tools_that_share_joints_get_the_rolls_of_their_poses(monkeypatch):
     query, left, values = two_tools('torso_arms')
     (model,) = query.models.values()
@@ -313,6 +315,7 @@ def spent(monkeypatch: pytest.MonkeyPatch, *searches: tuple[type, str]) -> list[
     return budgets
 
 
+@pytest.mark.slow
 def test_tools_that_share_joints_are_searched_until_the_timeout(monkeypatch):
     query, left, values = two_tools('torso_arms', timeout=ENDED)
     one, other = (

@@ -117,6 +117,7 @@ def test_poses_of_links_are_answered(client):
     assert (list(response.fk_link_names), len(response.pose_stamped)) == (['tool0'], 1)
 
 
+@pytest.mark.slow
 def test_many_questions_do_not_hold_up_goals(client):
     asker = client.node.create_client(srv.GetPositionIK, 'ik_node/compute_ik')
     client.wait(asker.service_is_ready, 'the service')

@@ -82,6 +82,7 @@ def test_what_is_no_card_is_ignored(text):
     assert read_card(json.dumps(asdict(FIRST))) == FIRST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('session', 'arms', 'sent'),
     [
@@ -144,6 +145,7 @@ def node_in(here, *remappings):
         node.close()
 
 
+@pytest.mark.slow
 def test_the_second_node_waits_until_the_first_ends(monkeypatch):
     monkeypatch.setattr(neighbours, 'SETTLING', 1.0)
     with world() as here, node_in(here) as (first, one):
@@ -160,6 +162,7 @@ def test_the_second_node_waits_until_the_first_ends(monkeypatch):
             assert one.state is State.INACTIVE
 
 
+@pytest.mark.slow
 def test_goals_of_its_session_wait_until_the_arm_is_measured():
     with running(arm_urdf(), ready=False, output='joint_trajectory') as client:
         client.run(3.0)

@@ -90,6 +90,7 @@ def test_a_goal_out_of_reach_stretches_the_arm_towards_it(client, arm):
     assert arm.fk(client.wait_still())[0] == pytest.approx([0.7, 0.0, 0.2], abs=1e-2)
 
 
+@pytest.mark.slow
 def test_the_roll_that_a_goal_leaves_free_turns_the_jaw_as_the_pose_says():
     """An arm whose last joint is the tool axis: the pose's x axis, which position and direction leave."""
     text = load_description(Path(__file__).resolve().parents[2] / 'urdf' / 'so101_like.urdf.xacro')
@@ -140,6 +141,7 @@ def test_joint_goals_move_the_joints_named_and_mimics_follow(client):
     assert client.position('yaw') == pytest.approx(-0.5)
 
 
+@pytest.mark.slow
 def test_a_joint_goal_in_a_stream_counts_once(client, arm):
     """joint_state_publisher_gui repeats its sliders for ever, which must not overrule a pose."""
     goal = client.joints(yaw=0.7)
@@ -235,6 +237,7 @@ def test_parameters_change_the_arm_at_once_or_are_rejected(client):
     assert client.set_together(tool_axis=[0.0, 0.0, 1.0], tool_point=[0.0, 0.0, 0.0]).successful
 
 
+@pytest.mark.slow
 def test_names_are_relative(arm):
     with running(arm_urdf(), namespace='left', home=[0.1, 0.2, 3.0, 0.3, 0.4]) as client:
         assert client.position().tolist() == [0.1, 0.2, 2.5, 0.3, 0.4]
@@ -245,6 +248,7 @@ def test_names_are_relative(arm):
         reached(client, arm, T, client.pose(T))
 
 
+@pytest.mark.slow
 def test_simulated_time_drives_the_motion():
     with running(None, use_sim_time=True) as client:
         clock = client.node.create_publisher(Clock, '/clock', 10)
@@ -285,6 +289,7 @@ def rates(client: Client, name: str) -> np.ndarray:
     return np.array([s.velocity[list(s.name).index(name)] for s in client.samples])
 
 
+@pytest.mark.slow
 def test_the_limits_of_a_file_and_of_the_tool_hold_on_the_wire(tmp_path):
     file = tmp_path / 'joint_limits.yaml'
     file.write_text('joint_limits: {yaw: {has_velocity_limits: true, max_velocity: 0.8}}')
@@ -311,6 +316,7 @@ def test_the_workspace_is_told_rejects_goals_and_changes_while_the_node_runs():
         )
 
 
+@pytest.mark.slow
 def test_self_collision_is_rejected_and_its_distance_is_in_the_diagnostics():
     pytest.importorskip('coal')
     with running(folding_urdf(), tip_link='hand', base_link='base') as client:

@@ -95,6 +95,7 @@ def waiting_node(output: str, **parameters: object) -> Iterator[Client]:
         yield client
 
 
+@pytest.mark.slow
 def test_an_arm_that_comes_late_is_moved_by_trajectories_from_where_it_is():
     with waiting_node('joint_trajectory') as client:
         heard = Heard(client)
@@ -117,6 +118,7 @@ def test_an_arm_that_comes_late_is_moved_by_trajectories_from_where_it_is():
             assert not heard.positions
 
 
+@pytest.mark.slow
 def test_positions_are_listed_as_the_controller_has_them_and_its_gripper_stays():
     with waiting_node('position_commands', controller_joints=SHARED) as client:
         heard = Heard(client)
@@ -133,6 +135,7 @@ def test_positions_are_listed_as_the_controller_has_them_and_its_gripper_stays()
         assert not heard.trajectories
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('output', ['joint_trajectory', 'position_commands'])
 def test_a_stop_and_the_end_of_the_arm_in_motion(output):
     with waiting_node(output, measured_timeout=1.0) as client:
@@ -152,6 +155,7 @@ def test_a_stop_and_the_end_of_the_arm_in_motion(output):
         assert '~/resume' in client.answer('goal_joints', client.joints(yaw=0.0)).message
 
 
+@pytest.mark.slow
 def test_a_controller_has_a_name_and_is_named_when_it_is_absent():
     with waiting_node('joint_trajectory', controller='arm_controller') as client:
         client.send('joint_states', client.joints(**dict.fromkeys(ALL_JOINTS, 0.0)))

@@ -25,6 +25,8 @@ from ik_node.ros.programs.play import main
 from ik_node.ros.programs.player import SPEED, Player
 from ik_node.teach.program import LINE, Point, Program
 
+pytestmark = pytest.mark.slow
+
 GOAL = ('0.45', '0.1', '1.2')  # in the base link, here the root: "world", 1 m below the link "base_link"
 FAR = ('-0.45', '0.0', '1.2')
 pytestmark = pytest.mark.usefixtures('terminal')

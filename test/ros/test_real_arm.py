@@ -19,6 +19,8 @@ from small_arm import ARM_JOINTS, arm_urdf
 from ik_node.ros.node.measured_watch import CHECK, MeasuredWatch
 from ik_node.steady import steady
 
+pytestmark = pytest.mark.slow
+
 REMAPPED = ['--ros-args', '-r', 'joint_states:=joint_commands', '-r', 'measured_joint_states:=joint_states']
 
 

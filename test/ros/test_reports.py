@@ -81,6 +81,7 @@ def test_the_last_report_on_a_stream_is_published_when_it_is_due(monkeypatch):
     assert heard == [(1, 'moving'), (3, 'moving'), (5, 'moving')]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures('endless')
 def test_a_stream_of_goals_is_answered_in_part_and_its_last_goal_in_any_case():
     with running(arm_urdf(), speed_scaling=0.2) as client:
@@ -159,6 +160,7 @@ def client():
         yield client
 
 
+@pytest.mark.slow
 def test_diagnostics_tell_rates_and_goals(client):
     mark = len(client.diagnostics)
     client.wait(lambda: len(client.diagnostics) >= mark + 2, 'diagnostics')

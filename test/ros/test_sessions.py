@@ -75,6 +75,7 @@ def test_a_session_lasts_as_long_as_its_last_program(alone):
     assert sessions.sessions() == []
 
 
+@pytest.mark.slow
 def test_many_calls_do_not_hide_a_session(alone):
     _, name = alone()
     for _ in range(3 * sessions.CALLS):

@@ -98,6 +98,7 @@ def test_nonsense_is_rejected_with_what_is_allowed(name, value, says):
         ArmSettings(**{name: value})
 
 
+@pytest.mark.slow
 def test_a_node_does_not_start_with_nonsense(make_node):
     with pytest.raises(InputError, match='publish_rate'):
         declare(make_node(publish_rate=1e6), ArmSettings)

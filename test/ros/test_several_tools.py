@@ -25,6 +25,8 @@ from ik_node.ros.programs import goto
 from ik_node.ros.qos import LATCHED
 from ik_node.share import share_path
 
+pytestmark = pytest.mark.slow
+
 TIPS = {'left.tip_link': 'left_tool0', 'right.tip_link': 'right_tool0'}
 TOOLS = {'left': Tool('left_tool0'), 'right': Tool('right_tool0')}
 

@@ -24,6 +24,8 @@ from ik_node.ros.qos import LATCHED
 from ik_node.ros.teleop.teleop_interface import _joint_velocities, _twist
 from ik_node.tracks.curves import tip_pose
 
+pytestmark = pytest.mark.slow
+
 READY = {'yaw': 0.3, 'shoulder': 0.4, 'elbow': 0.5, 'roll': 0.2, 'wrist': 0.3}
 PERIOD = 0.02  # [s] between two commands
 TOOL = ((0.0, 0.0, 1.0), (0.0, 0.0, 0.0))

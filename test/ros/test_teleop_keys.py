@@ -32,6 +32,7 @@ def tool(client: Client) -> np.ndarray:
     return position
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('key', 'wsadrf')
 def test_the_tool_moves_along_the_axis_of_a_key_only_while_it_is_held(client, keys, key):
     before = tool(client)

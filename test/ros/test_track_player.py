@@ -136,6 +136,7 @@ def test_the_seed_arm_can_follow_the_default_circle():
     assert not can_follow(solver, 'circle', Place((0.8, 0.0, 0.2), settings.size, settings.direction))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['seed_arm', 'so101_like', 'prismatic_arm', 'ball_joint_arm'])
 def test_a_place_for_every_track_is_found_for_an_arm(name):
     solver = IkSolver(Arm.from_file(share_path('urdf', f'{name}{SUFFIX}')), restarts=20)

@@ -19,6 +19,8 @@ from ik_node.servos.bus.transport import Answer
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.calibration.zeros import calibrate
 
+pytestmark = pytest.mark.slow
+
 DEGREE = 4096 / 360  # ticks
 __all__ = ['rig']
 

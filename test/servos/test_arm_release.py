@@ -15,6 +15,8 @@ from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.bus.transport import Answer
 from ik_node.servos.calibration.profile import read_profile
 
+pytestmark = pytest.mark.slow
+
 DEGREE = 4096 / 360  # ticks
 __all__ = ['rig']
 WEIGHT = 0.3  # share of the largest torque: joints hang 15 ticks below their goals

@@ -151,6 +151,7 @@ def test_the_bus_knows_how_far_each_joint_has_been(bus, port):
         bus.call('motor', id=9, actual=0.0)
 
 
+@pytest.mark.slow
 def test_the_program_frees_its_port_and_removes_it_when_it_is_told_to_end():
     command = [sys.executable, '-m', 'ik_node.sim.bus', 'so101']
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as program:

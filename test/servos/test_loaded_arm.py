@@ -12,6 +12,8 @@ from ik_node.errors import IkError
 from ik_node.servos.arm.snapshot import POWERED, ArmState
 from ik_node.servos.calibration.profile import read_profile
 
+pytestmark = pytest.mark.slow
+
 DEGREE = 4096 / 360  # ticks
 FULL = 2.0  # [s] in which the torque has grown
 

@@ -11,6 +11,8 @@ from ik_node.errors import InputError
 from ik_node.servos.bus import dynamixel, feetech
 from ik_node.servos.bus.packets import BROADCAST, PING, Instruction, Status
 
+pytestmark = pytest.mark.slow
+
 CODECS = pytest.mark.parametrize('codec', [feetech, dynamixel], ids=['feetech', 'dynamixel'])
 STUFF = st.lists(st.sampled_from([0xFF, 0xFD, 0x00, 0x55, 0x01]), max_size=40).map(bytes)
 DATA = st.binary(max_size=60) | STUFF

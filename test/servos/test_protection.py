@@ -100,6 +100,7 @@ def test_nothing_is_stored_in_servos_with_torque(bus, capsys, monkeypatch):
     assert memory(bus) == before
 
 
+@pytest.mark.slow
 def test_the_driver_changes_nothing_in_the_memory(bus):
     before = memory(bus)
     rig = Rig(bus, 'so101', None)
@@ -136,6 +137,7 @@ def test_the_torque_begins_low_and_grows_to_what_each_joint_may_use():
         assert [bus.call('get', id=id, **LIMIT) for id in profile.ids] == [1000] * 5 + [500]
 
 
+@pytest.mark.slow
 def test_an_arm_that_was_moved_by_hand_is_held_where_it_is_then():
     with driven() as rig:
         rig.arm.set_torque(True)

@@ -81,6 +81,7 @@ def recorded(bus, tmp_path, monkeypatch, capsys):
     return run
 
 
+@pytest.mark.slow
 def test_an_arm_as_delivered_is_calibrated(bus, recorded, tmp_path, capsys):
     assert main(['--port', bus.port]) == 1
     code, said = recorded(to_the_stops(bus, *SO101.ids), '\n', '\n', 'yes\n')

@@ -24,6 +24,8 @@ from ik_node.servos.calibration.zeros import JointCalibration
 from ik_node.share import share_path
 from ik_node.sim.bus.__main__ import weighing
 
+pytestmark = pytest.mark.slow
+
 TEXT = load_description(share_path('urdf', 'so101_like.urdf.xacro'))
 ROBOT = read_urdf(TEXT)
 WEIGHT = Weight(ROBOT, TEXT)

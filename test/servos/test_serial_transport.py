@@ -323,6 +323,7 @@ def test_bytes_without_end_are_a_fault(bus, clock, monkeypatch):
     assert isinstance(transport.write(3, 40, b'\x01'), Fault)
 
 
+@pytest.mark.slow
 @given(
     pieces=st.lists(
         st.binary(max_size=12) | st.sampled_from(['good', 'cut', 'damaged', 'late', 'other']), max_size=6

@@ -50,6 +50,7 @@ def test_a_stale_goal_moves_nothing_when_the_torque_is_switched_on(rig):
     assert all(abs(goal - 2048) < DEGREE / 2 for goal in first.values())
 
 
+@pytest.mark.slow
 def test_commands_move_the_arm_and_their_end_holds_it_where_it_is():
     with driven(options=ArmOptions(command_timeout=0.1)) as rig:
         rig.arm.set_torque(True)
@@ -66,6 +67,7 @@ def test_commands_move_the_arm_and_their_end_holds_it_where_it_is():
         assert rig.tick('elbow_flex') > 2048 - 1.5 * 4096 / math.tau + 20 * DEGREE  # not at the last command
 
 
+@pytest.mark.slow
 def test_commands_that_waited_while_the_driver_stood_still_are_dropped(rig):
     rig.arm.set_torque(True)
     rig.stream({'elbow_flex': 0.2}, 1.0)
@@ -82,6 +84,7 @@ def test_commands_that_waited_while_the_driver_stood_still_are_dropped(rig):
     assert rig.arm.snapshot.joints['elbow_flex'].position == pytest.approx(0.6, abs=0.02)
 
 
+@pytest.mark.slow
 def test_a_goal_is_never_far_from_its_joint(rig):
     rig.bus.call('motor', id=3, blocked=[2000.0, 2100.0])
     rig.arm.set_torque(True)
@@ -97,6 +100,7 @@ def test_a_goal_is_never_far_from_its_joint(rig):
     assert rig.arm.snapshot.reason == ''
 
 
+@pytest.mark.slow
 def test_commands_stay_within_the_recorded_range(rig):
     rig.arm.set_torque(True)
     rig.stream({'elbow_flex': 9.0, 'shoulder_pan': -9.0}, 3.5)
@@ -193,6 +197,7 @@ def test_torque_moves_no_joint_into_its_range_by_more_than_a_degree(beyond):
             assert abs(bus.state()[4]['actual'] - place) < 4096 / 360
 
 
+@pytest.mark.slow
 def test_torque_never_exceeds_its_limit():
     with driven(options=ArmOptions(torque_limit=0.1)) as rig:
         limits = []
@@ -223,6 +228,7 @@ def test_requests_after_the_end_are_rejected(rig):
         rig.arm.set_torque(True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('profile', ['omx_f', 'wx200'])
 def test_arms_of_dynamixel_servos_follow_hold_and_are_taken_over(profile):
     with driven(profile) as rig:

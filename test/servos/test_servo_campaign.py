@@ -7,6 +7,8 @@ import pytest
 
 from campaigns.servos import activations, streams
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(('profile', 'runs'), [('so101', 8), ('omx_f', 8)])
 def test_no_activation_moves_the_arm(profile, runs):

@@ -274,6 +274,7 @@ def test_a_wiggle_that_loses_the_adapter_or_the_supply_says_what_is_left(bus, ch
     assert 'servo 3 (elbow_flex)' in page.rpartition('error: ')[2]
 
 
+@pytest.mark.slow
 def test_live_shows_how_far_each_joint_was_moved_until_ctrl_c(bus, check):
     for after, act in (
         (5.0, lambda: bus.call('motor', id=3, actual=2500.0)),
@@ -287,6 +288,7 @@ def test_live_shows_how_far_each_joint_was_moved_until_ctrl_c(bus, check):
     assert places == sorted(places)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('given', 'said'),
     [
@@ -304,6 +306,7 @@ def test_wrong_arguments_are_one_sentence(capsys, given, said):
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_without_an_arm_the_emulated_one_is_checked(capsys):
     assert main(['--port', 'emulated']) == 0
     assert 'The arm can be driven.' in capsys.readouterr().out

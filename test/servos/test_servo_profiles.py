@@ -114,6 +114,7 @@ def test_a_wrong_joint_is_rejected_with_its_key(tmp_path, entry, message):
         read_profile(str(path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('text', ['[', '\x00', '', '- 1', 'a: ' + '[' * 2000, '&a [*a]'])
 def test_a_file_that_is_no_profile_is_rejected(tmp_path, text):
     path = tmp_path / 'mine.yaml'

@@ -18,6 +18,8 @@ from ik_node.errors import IkError
 from ik_node.ros.neighbours import HEARD, SERVOS, TOPIC, Card
 from ik_node.servos.arm.snapshot import ArmState
 
+pytestmark = pytest.mark.slow
+
 NAMES = ['shoulder_pan', 'shoulder_lift', 'elbow_flex', 'wrist_flex', 'wrist_roll', 'gripper']
 TORQUE = {'id': 2, 'address': 48, 'size': 2}  # the limit of the shoulder
 

@@ -16,6 +16,8 @@ from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
 from ik_node.servos.arm.snapshot import ArmState
 from ik_node.servos.arm.survey import ArmError
 
+pytestmark = pytest.mark.slow
+
 DEGREE = 4096 / 360  # ticks
 PWM = {'address': 100, 'size': 2}  # of a Dynamixel
 BUS_WATCHDOG = {'address': 98, 'size': 1}

@@ -226,6 +226,7 @@ def test_the_start_is_checked():
         plant(start=(0.1, 0.2))
 
 
+@pytest.mark.slow
 def test_every_real_arm_can_be_simulated():
     for path in sorted(shared_path('arms').glob('*.urdf')):
         arm = Plant(load_description(path), PlantSettings(droop=0.01), 0.0)

@@ -47,6 +47,7 @@ def gaps(arm: Arm, rows, q) -> np.ndarray:
     return np.abs(differences - arm.period * np.round(differences / period)).max(axis=1, initial=0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', WITH_FORM + WITHOUT)
 def test_solutions_are_true_distinct_in_order_and_contain_the_one_that_made_the_goal(name):
     arm = arm_of(name)
@@ -62,6 +63,7 @@ def test_solutions_are_true_distinct_in_order_and_contain_the_one_that_made_the_
         assert np.abs(listed(solver, goal, q)[0].q - q).max() < 1e-4  # none is nearer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['seed_arm', 'moveo_like', 'so101', 'prismatic_arm'])
 def test_solutions_equal_those_of_a_plain_least_squares_search(name):
     """Brute force: 100 bounded least-squares restarts of one goal."""
@@ -110,6 +112,7 @@ def test_a_joint_that_moves_nothing_stays_at_the_seed(name):
             assert np.abs(one - other).max() > DISTINCT  # one member of each family
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('tilt', [2.7e-8, 9e-7])
 def test_a_tool_axis_that_is_axis_5_but_for_the_digits_of_its_file_gives_no_copies(tilt):
     """Half pi written as 1.5707963 tilts an axis by 2.7e-8 rad, as 1.570796 by 3.3e-7."""
@@ -128,6 +131,7 @@ def test_a_tool_axis_that_is_axis_5_but_for_the_digits_of_its_file_gives_no_copi
             np.testing.assert_allclose(one.q, other.q, rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['seed_arm', 'so101_like', 'ball_joint_arm', 'hebi_a2085_05'])
 def test_a_seed_that_has_turned_very_far_hides_no_solution(name):
     arm = arm_of(name)
@@ -141,6 +145,7 @@ def test_a_seed_that_has_turned_very_far_hides_no_solution(name):
         assert min(counts) == max(counts) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('name', 'rows'), [('panda', 6), ('ur5e', 6), ('vx300s', 6), ('seed_arm', 3), ('so101_like', 3)]
 )
@@ -187,6 +192,7 @@ def test_a_goal_that_leaves_a_joint_free_for_once_has_its_solution_nearest_to_th
     assert not solutions.complete
 
 
+@pytest.mark.slow
 def test_joints_that_are_free_because_of_the_goal_hide_no_solution():
     """With the tool axis parallel to axes 2, 3, 4 their sum is free, and the seed's may exceed the limits."""
     arm = Arm(arm_of('seed_arm').robot, 'tool0', (1.0, 0.0, 0.0))
@@ -200,6 +206,7 @@ def test_joints_that_are_free_because_of_the_goal_hide_no_solution():
     assert free
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('tilt', [0.0, 3e-6])
 def test_a_self_motion_is_one_entry_even_where_it_meets_the_goal_only_nearly(tilt):
     """With the tool axis along axes 2, 3, 4, or nearly, these three joints have one to spare."""
@@ -277,6 +284,7 @@ def test_same_input_gives_the_same_bits():
 # --- whole turns ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6))
 @settings(max_examples=25)
 def test_whole_turns_are_all_there(seed):
@@ -463,6 +471,7 @@ def test_a_list_is_neither_empty_nor_complete_where_solutions_coincide(arm, posi
     assert not found.complete
 
 
+@pytest.mark.slow
 def test_a_list_is_not_complete_where_the_last_form_of_elimination_has_lost_what_another_found():
     """Axes 4, 5 and the tool axis meet but for 1e-6, and solutions nearly coincide: q is not listed."""
     solver = IkSolver(made_arm('meet45t_1e-06_1').arm, direction_tolerance=1e-6)

@@ -190,6 +190,7 @@ SAMPLES = Samples()
 EVERY = 1 if 'IK_NODE_EXPLORE' in os.environ else 10  # a tenth of the calls is made in the gate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', sorted(SAMPLES.callables))
 def test_any_argument_is_taken_or_rejected_with_a_documented_error(name):
     count, found = faults(SAMPLES, SAMPLES.callables[name], EVERY)

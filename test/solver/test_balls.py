@@ -126,6 +126,7 @@ def test_ccd_takes_the_one_rotation_that_is_best(parts, weights):
             np.testing.assert_allclose(reached[1], want[1], atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('place', 'order'), KINDS)
 def test_goals_inside_the_cone_are_solved_and_the_cone_is_kept(place, order):
     solved, batch, excess = reachable(ball_arm(place, order, 0), 60)
@@ -133,6 +134,7 @@ def test_goals_inside_the_cone_are_solved_and_the_cone_is_kept(place, order):
     assert excess <= 1e-15
 
 
+@pytest.mark.slow
 def test_goals_of_the_shipped_arm_are_solved():
     solved, batch, excess = reachable(shipped(), 300)
     assert (solved, batch) == (1.0, 1.0)
@@ -160,6 +162,7 @@ def test_other_methods_keep_the_cone(method):
     assert excess <= 1e-15
 
 
+@pytest.mark.slow
 def test_every_solution_is_inside_and_none_inside_is_missing(parts):
     """As many as an arm without a cone has inside."""
     arm, solver, judge = parts
@@ -175,6 +178,7 @@ def test_every_solution_is_inside_and_none_inside_is_missing(parts):
             assert np.abs(found - row).max(axis=1).min() < 1e-5
 
 
+@pytest.mark.slow
 def test_positions_alone_have_few_families_of_solutions(parts):
     """A self-motion that meets the edge of the cone is followed along it, to what is nearest to the seed."""
     arm, solver, judge = parts
@@ -184,6 +188,7 @@ def test_positions_alone_have_few_families_of_solutions(parts):
         assert max(judge.excess(solution.q) for solution in found) <= 0.0
 
 
+@pytest.mark.slow
 def test_the_reason_names_the_ball_that_is_in_the_way(parts):
     """A goal that the arm meets only outside its cone is not called impossible: nothing proves that."""
     _, solver, judge = parts
@@ -220,6 +225,7 @@ def test_other_calls_keep_the_cone(parts):
         assert judge.excess(weighing.solve(goal).q) <= 1e-15
 
 
+@pytest.mark.slow
 def test_paths_stay_inside(parts):
     arm, solver, judge = parts
     joints = np.linspace([0.0, -0.7, -0.7, 0.8, 0.1], [0.4, 0.7, 0.7, 1.2, 0.4], 12)

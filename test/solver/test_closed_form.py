@@ -15,6 +15,8 @@ from ik_node import Arm, Goal, IkSolver, kernels
 from ik_node.solver.closed_form import Family, recognise
 from ik_node.solver.redundancy.spare_roll import spare_roll
 
+pytestmark = pytest.mark.slow
+
 PARALLEL, ROLL, WRIST = Family.PARALLEL, Family.PARALLEL_ROLL, Family.WRIST
 # What each arm is, read off its drawing or its file by eye. No formula serves the others.
 SERVED = {

@@ -24,6 +24,8 @@ from ik_node import Arm, Goal, IkSolver, Status, kernels
 from ik_node.solver.goal import Cause, pack_goals
 from ik_node.solver.limit_distances import LimitDistances, distances_to_limits
 
+pytestmark = pytest.mark.slow
+
 POSITION, DIRECTION = 1e-6, 1e-4  # m and rad by which the reference may be better
 RESTARTS = 500  # of the reference
 
@@ -91,7 +93,6 @@ def test_a_goal_that_moves_slowly_out_of_reach_moves_the_arm_slowly(case):
     assert max(moves) <= 10 * step
 
 
-@pytest.mark.slow
 def test_a_compromise_has_the_least_weighted_error():
     """The dearer the direction, the nearer it comes."""
     arm = arm_of('so101_like')

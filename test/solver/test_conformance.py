@@ -11,6 +11,8 @@ from conformance import CHECKS, PROMISES, Subject
 from ik_node import IkSolver
 from ik_node.solver.methods.registry import METHODS
 
+pytestmark = pytest.mark.slow
+
 ARMS = {'pipeline': None, 'lm': FEW}  # None: all; methods for comparison have two arms in the gate
 SLOW = ('autodiff', 'scipy')
 

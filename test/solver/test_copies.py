@@ -18,6 +18,8 @@ from small_arm import arm_urdf
 from ik_node import Arm, Goal, IkSolver
 from ik_node.solver.elimination import elimination
 
+pytestmark = pytest.mark.slow
+
 XARM = arm_of('xarm5_like')
 ARM = Arm(XARM.robot, tool_axis=(0.6, 0.0, 0.8003), tool_point=(0.01, 0.02, 0.03))
 OPTIONS = {'position_tolerance': 1e-5, 'restarts': 20, 'random_seed': 7}
@@ -98,7 +100,6 @@ def test_a_solver_answers_the_same_bits_and_a_subclass_is_copied_as_its_base(way
     assert answers(other) == expected
 
 
-@pytest.mark.slow
 def test_a_pool_of_fresh_processes_answers_the_same_bits():
     solver = IkSolver(ARM, **OPTIONS)
     expected = [solver.solve(goal).q.tobytes() for goal in goals()]

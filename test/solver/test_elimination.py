@@ -21,6 +21,8 @@ from ik_node.solver.elimination.general import general_constants
 from ik_node.solver.elimination.pair import MOST, pair_form
 from ik_node.solver.elimination.task_joints import chain_of
 
+pytestmark = pytest.mark.slow
+
 Y, Z = (0, 1, 0), (0, 0, 1)
 
 

@@ -49,6 +49,7 @@ def test_a_reachable_pose_is_met_and_the_gripper_is_passed_through(so101):
     assert so101.last.status is Status.SOLVED
 
 
+@pytest.mark.slow
 def test_along_a_path_that_leaves_the_reach_no_joint_jumps(so101):
     q, largest = MIDDLE.copy(), 0.0
     start = so101.forward_kinematics(q)
@@ -145,6 +146,7 @@ def test_calibrated_kinematics_are_inverse_to_each_other(calibrated):
     assert far[0] == pytest.approx(MIDDLE[0] - 50.0)  # largest_step is in the same degrees
 
 
+@pytest.mark.slow
 def test_other_arms_have_a_calibration_too():
     arm = replace(
         read_profile('omx_f'),
@@ -161,6 +163,7 @@ def test_other_arms_have_a_calibration_too():
     np.testing.assert_allclose(kinematics.forward_kinematics(q), plain.forward_kinematics(as_urdf), atol=2e-3)
 
 
+@pytest.mark.slow
 def test_a_calibration_of_another_arm_is_rejected(tmp_path):
     file = write_file(tmp_path / 'arm.json', entries(recorded_between_stops()))
     with pytest.raises(InputError, match='the calibration has no "joint1"'):
@@ -175,6 +178,7 @@ def test_a_calibration_of_another_arm_is_rejected(tmp_path):
         RobotKinematics(shared_path('arms', 'so101.urdf'), calibration=ArmCalibration(SO101, high))
 
 
+@pytest.mark.slow
 def test_what_it_costs_without_is_told_once(caplog, tmp_path):
     _warn_of_zeros.cache_clear()
     with caplog.at_level(logging.WARNING, 'ik_node'):
@@ -196,6 +200,7 @@ def test_what_is_doubtful_in_a_file_is_told(caplog, tmp_path):
     assert any('elbow_flex: the recorded range is not that between' in text for text in caplog.messages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('call', 'said'),
     [

@@ -22,6 +22,8 @@ from ik_node.solver.methods.autodiff_method import squared_error
 from ik_node.solver.methods.registry import METHODS
 from ik_node.solver.restarts import SCHEDULES
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -160,7 +162,6 @@ def said(program: str, *arguments: str, **environment: str) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
 def test_plain_and_compiled_kernels_give_the_same_bits():
     stage, plain = json.loads(said(ANSWERS, 'seed_arm', 'background', NUMBA_DISABLE_JIT='1'))
     assert stage == 'failed'

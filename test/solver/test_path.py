@@ -45,6 +45,7 @@ def assert_good_path(solver: IkSolver, positions, directions, path) -> None:
         assert ((path.q[k] >= arm.lower) & (path.q[k] <= arm.upper)).all()
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.sampled_from(['parallel', 'roll', 'wrist']))
 @settings(max_examples=30)
 def test_paths_are_as_good_as_any_choice_of_solutions(seed, family):
@@ -60,6 +61,7 @@ def test_paths_are_as_good_as_any_choice_of_solutions(seed, family):
     assert path.largest_move <= least_largest_move(solver, positions, directions) + 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['so101_like', 'moveo_like', 'prismatic_arm', 'ball_joint_arm'])
 def test_a_smooth_path_has_no_break_and_no_larger_move(name):
     arm = arm_of(name)
@@ -198,6 +200,7 @@ def test_a_path_that_nothing_reaches():
     np.testing.assert_array_equal(path.q, np.repeat(arm.middle[None], 4, axis=0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['seed_arm', 'magician_rail'])
 def test_positions_alone(name):
     arm = arm_of(name)
@@ -224,6 +227,7 @@ def test_no_points_and_one_point():
     assert one.largest_move == 0.0
 
 
+@pytest.mark.slow
 def test_points_share_the_time_of_a_path(monkeypatch):
     """Positions alone have no formula: each station gets what the stations before it have left."""
     arm, given = arm_of('seed_arm'), []

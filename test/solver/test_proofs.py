@@ -19,6 +19,8 @@ from ik_node.solver.proof.enclosures import Enclosing
 from ik_node.solver.proof.exact_geometry import geometry_of, special_nearby
 from ik_node.solver.proof.solution_bounds import most_solutions
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip('flint')
 
 
@@ -58,7 +60,6 @@ ARMS = {  # with the bound of complex solutions, and how many goals
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize('name', ARMS)
 def test_proofs_agree_with_solve_all(name):
     make, bound, goals = ARMS[name]
@@ -71,7 +72,6 @@ def test_proofs_agree_with_solve_all(name):
         assert solver.prove(next(goals_of(arm, 1))).bound == 8
 
 
-@pytest.mark.slow
 def test_sixteen_real_solutions_are_proven():
     arm = manseur_doty_arm()
     solver = IkSolver(arm)
@@ -80,7 +80,6 @@ def test_sixteen_real_solutions_are_proven():
     assert assert_agrees(solver, goal) == 16
 
 
-@pytest.mark.slow
 def test_rejections_are_proven():
     """Of goals that only limits forbid, and of goals without any real solution."""
     arm = general_arm(1)
@@ -93,7 +92,6 @@ def test_rejections_are_proven():
         assert proof.q.shape == (0, 5)
 
 
-@pytest.mark.slow
 def test_a_missing_solution_leaves_nothing_proven(monkeypatch):
     solver, goal = IkSolver(general_arm(0)), Goal(*general_arm(0).fk([0.1, -0.2, 0.3, 0.4, -0.5]))
     assert solver.prove(goal).proven
@@ -106,7 +104,6 @@ def test_a_missing_solution_leaves_nothing_proven(monkeypatch):
         assert '15 of 16' in proof.reason
 
 
-@pytest.mark.slow
 def test_a_solution_at_a_limit_is_not_decided():
     arm = general_arm(0)
     q = arm.middle.copy()

@@ -16,6 +16,8 @@ from shared_files import shared_path
 
 from ik_node import Arm, Goal, IkSolver, InputError
 
+pytestmark = pytest.mark.slow
+
 
 def spare_arm(joints: int, seed: int = 0, slide: int | None = None) -> Arm:
     """An arm of any geometry with more joints than position and direction need."""

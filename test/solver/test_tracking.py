@@ -246,6 +246,7 @@ def test_a_lap_is_closed_and_of_the_size_asked_for(name):
     assert np.abs(away @ SLANTED).max() < 1e-15
 
 
+@pytest.mark.slow
 def test_the_curves_differ():
     shapes = {name: sample(Track(name, CENTRE, 0.07, 0.05, SLANTED))[0] for name in TRACKS}
     radii = {name: np.linalg.norm(shape - CENTRE, axis=1) for name, shape in shapes.items()}

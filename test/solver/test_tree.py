@@ -258,6 +258,7 @@ def test_the_lateral_axis_is_served_by_a_joint_that_only_rolls_the_tool():
         np.testing.assert_array_equal(found.q[tree.columns[name]], solution.q)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('robot', ['together', 'apart'])
 def test_batches_have_the_answers_of_single_solves(body, solver, robot):
     tree = body if robot == 'together' else pair()
@@ -425,6 +426,7 @@ def transpose_step(body: Tree, goal: Goal, name: str, q: np.ndarray, weight: flo
     return gradient * (gradient @ gradient) / (along @ along)
 
 
+@pytest.mark.slow
 def test_shared_joints_take_the_mean_of_the_steps_and_the_others_their_own(body):
     kernels.prepare(('search_tree_transpose',), wait=True)
     options = search_options('transpose', 1.0, 1e-9, 1e-9, 'greedy')

@@ -17,6 +17,8 @@ from ik_node import Arm, Goal, IkSolver, Status, TreeSolver, kernels
 from ik_node.solver.goal import Cause
 from ik_node.solver.workspace_bounds import radial_bounds
 
+pytestmark = pytest.mark.slow
+
 FORMULA = ['seed_arm', 'so101_like', 'moveo_like']
 few = pytest.mark.parametrize('case', few_cases(), ids=lambda case: case.label)
 

@@ -23,6 +23,8 @@ from ik_node.teach.check import Checked, Rehearsal, check
 from ik_node.teach.checker import Checker
 from ik_node.teach.program import LINE, Point, Program
 
+pytestmark = pytest.mark.slow
+
 ZERO = dict.fromkeys(ARM_JOINTS, 0.0)
 AT = {'yaw': 0.2, 'shoulder': 0.3, 'elbow': 0.9, 'roll': 0.1, 'wrist': 0.4}
 FAR = (3.0, 0.0, 0.2)

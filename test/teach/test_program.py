@@ -50,6 +50,7 @@ def points(draw: st.DrawFn) -> Point:
     return Point(position=position, direction=direction, near=near, motion=motion, **values)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(points(), max_size=5, unique_by=lambda point: point.name))
 def test_what_is_written_is_read_again(listed: list[Point]) -> None:

@@ -94,6 +94,7 @@ class Table:
         self.rig.controller.submit(Asked(joints, source='goal_joints', stamp='7.5'))
 
 
+@pytest.mark.slow
 def test_it_asks_for_each_motion_in_turn(model: ArmModel, checked: Checked) -> None:
     table = Table(model, Runner(checked, loops=3))
     runner = table.run()
@@ -114,6 +115,7 @@ def test_it_waits_at_a_point(model: ArmModel, checked: Checked) -> None:
     assert 0.5 <= table.rig.time - arrived < 0.53
 
 
+@pytest.mark.slow
 def test_a_pause_ends_at_the_next_point_and_asks_for_nothing(model: ArmModel, checked: Checked) -> None:
     table = Table(model, Runner(checked, loops=0))
     table.until(lambda: len(table.orders) == 2)  # to pick
@@ -129,6 +131,7 @@ def test_a_pause_ends_at_the_next_point_and_asks_for_nothing(model: ArmModel, ch
     assert len(table.orders) == 3
 
 
+@pytest.mark.slow
 def test_single_steps_move_to_one_point(model: ArmModel, checked: Checked) -> None:
     runner = Table(model, Runner(checked, single=True)).run()
     assert (runner.state, runner.point, runner.passes) == (State.PAUSED, 'pick', 0)
@@ -155,6 +158,7 @@ def test_a_report_with_a_number_that_is_none_is_one_on_the_arm(number: str) -> N
     assert disturbance(report) == 'stopped by somebody'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('moving', [True, False], ids=['on the way', 'while it waits'])
 @pytest.mark.parametrize(
     ('what', 'said'),
@@ -276,6 +280,7 @@ def test_its_own_report_that_comes_again_is_no_goal_of_somebody_else(checked: Ch
     assert runner.state is State.ENDED
 
 
+@pytest.mark.slow
 def test_a_program_that_has_not_passed_does_not_run(model: ArmModel) -> None:
     failed = check(model, SETTINGS, Program((Point('far', position=(3.0, 0.0, 0.0)),)), ZERO)
     with pytest.raises(InputError, match='has not passed'):

@@ -37,6 +37,7 @@ def tip(values: dict[str, float]) -> np.ndarray:
     return ARM.robot.link_pose('tool0', values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('idle', 'why'), [(deactivate, 'inactive'), (guide, 'hand-guided')])
 def test_gizmo_and_sliders_move_nothing_and_say_why(idle: Callable[[Any, bool], None], why: str) -> None:
     with viewer(beside=(SEED_FILE, 'wait_for_measured:=true'), page=False) as (table, robot):

@@ -153,6 +153,7 @@ def shown() -> Iterator[tuple[Page, RobotSide]]:
         yield page, robot
 
 
+@pytest.mark.slow
 def test_what_a_network_delivers_late_moves_nothing(shown: tuple[Page, RobotSide]) -> None:
     page, robot = shown
     page.drag(raised(0.02), release=False)
@@ -203,6 +204,7 @@ def track_of(goals: GoalsNode) -> str:
     return str(goals.get_parameter('track').value)
 
 
+@pytest.mark.slow
 def test_a_drag_waits_for_the_end_of_the_track(followed: tuple[Page, RobotSide, GoalsNode]) -> None:
     page, robot, goals = followed
     page.desk.world.busy.add(goals)
@@ -222,6 +224,7 @@ def test_a_drag_waits_for_the_end_of_the_track(followed: tuple[Page, RobotSide, 
     assert np.allclose(robot.goal(), last), 'no goal of the track comes after it'
 
 
+@pytest.mark.slow
 def test_home_waits_for_the_end_of_the_track(
     followed: tuple[Page, RobotSide, GoalsNode], capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,6 +20,8 @@ from ik_node.model.urdf.description import load_description
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.node.node import IkNode
 
+pytestmark = pytest.mark.slow
+
 FILE = ROOT / 'urdf' / 'seed_arm.urdf.xacro'
 LONGER = load_description(FILE, {'upper_arm_length': '0.4'})
 SLIDER = 'upper arm [mm]'

@@ -29,6 +29,8 @@ from ik_node.share import share_path
 from ik_node.startup.plan import marker_of
 from ik_node.tracks.curves import tip_pose
 
+pytestmark = pytest.mark.slow
+
 Z, ORIGIN = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
 Q = (0.4, 0.5, 0.9, 0.4, 0.6)
 

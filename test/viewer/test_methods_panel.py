@@ -20,6 +20,8 @@ from ik_node.solver.methods.registry import METHODS
 from ik_node.solver.solver import IkSolver
 from ik_node.viewer.methods.playback import Playback
 
+pytestmark = pytest.mark.slow
+
 Q = dict(zip(SEED_JOINTS, (0.3, -0.4, 0.9, -0.5, 0.7), strict=True))
 DOWN = np.array([[1.0, 0.0, 0.0, 0.35], [0.0, -1.0, 0.0, -0.2], [0.0, 0.0, -1.0, 0.25], [0.0, 0.0, 0.0, 1.0]])
 GOAL = Goal(DOWN[:3, 3], DOWN[:3, 2])

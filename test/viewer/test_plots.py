@@ -23,6 +23,8 @@ from ik_node.viewer.reach.heat import image
 from ik_node.viewer.reach.panel import AT_HEIGHT, AT_TOOL, WHOLE
 from ik_node.viewer.reach.reach_map import DIRECTIONS, WITHIN, computed
 
+pytestmark = pytest.mark.slow
+
 ARM = Arm.from_urdf(SEED_ARM)
 BENT = np.array([0.3, 0.5, 0.9, 0.6, 0.4])
 Q = dict(zip(SEED_JOINTS, BENT.tolist(), strict=True))

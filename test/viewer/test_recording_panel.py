@@ -18,6 +18,8 @@ from ik_node.model.arm import Arm
 from ik_node.recording.reading import recorded
 from ik_node.viewer.recording.panel import CSV, END, PLAY, RECORD
 
+pytestmark = pytest.mark.slow
+
 ARM = Arm.from_urdf(SEED_ARM)
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
 

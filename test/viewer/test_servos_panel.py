@@ -15,6 +15,8 @@ from std_srvs.srv import SetBool, Trigger
 from ik_node.viewer.servos.panel import CLEAR, HOLD, OFF, ON, RELEASE, ZERO
 from ik_node.viewer.servos.servos import PATIENCE, SUPPORTED
 
+pytestmark = pytest.mark.slow
+
 
 class Driver:
     """The services of ik_servos. asked: what it was asked for; good: whether it does that."""

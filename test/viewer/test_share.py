@@ -15,6 +15,8 @@ from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.viewer.share.link import Link
 
+pytestmark = pytest.mark.slow
+
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
 OTHER = dict(zip(SEED_JOINTS, (0.8, 0.3, 0.7, 0.6, 0.4), strict=True))
 ARM = Arm.from_urdf(SEED_ARM)

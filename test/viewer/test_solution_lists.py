@@ -18,6 +18,8 @@ from ik_node.solver.goal import Goal, Solutions
 from ik_node.viewer.solutions.listing import Choice, Lister, Query, spare_joint
 from ik_node.viewer.solutions.self_motion import STEP, trace_self_motion
 
+pytestmark = pytest.mark.slow
+
 URDF = Path(__file__).resolve().parents[2] / 'urdf'
 ARMS = ('seed_arm', 'so101_like', 'xarm5_like', 'moveo_like')  # 5, 4, 4 and 5 effective DoF
 

@@ -27,6 +27,8 @@ from ik_node.viewer.solutions.listing import Lister, Listing, Query
 from ik_node.viewer.solutions.why import possible_directions
 from ik_node.viewer.solutions.why_scene import SPHERE_RADIUS
 
+pytestmark = pytest.mark.slow
+
 ARM = Arm.from_urdf(SEED_ARM)
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
 OTHER = dict(zip(SEED_JOINTS, (0.8, 0.3, 0.7, 0.6, 0.4), strict=True))

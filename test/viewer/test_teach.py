@@ -22,6 +22,8 @@ from ik_node.teach.program import LINE, Point, Program
 from ik_node.viewer.teach.editing import possible_direction
 from ik_node.viewer.teach.files import DOUBLE_CLICK
 
+pytestmark = pytest.mark.slow
+
 ARM = Arm.from_urdf(SEED_ARM)
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))
 QUIET = 0.7  # [s] in which something would happen if it did at all

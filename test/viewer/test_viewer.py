@@ -21,6 +21,8 @@ from ik_node.tracks.curves import TRACKS
 from ik_node.viewer.panel.panel import LABELS
 from ik_node.viewer.scene.visuals import draw
 
+pytestmark = pytest.mark.slow
+
 Q = dict(zip(SEED_JOINTS, (0.3, -0.4, 0.9, -0.5, 0.7), strict=True))
 
 TURNER = """<robot name="turner"><link name="floor"/><link name="a/b"/><link name="c d"/>

@@ -17,6 +17,8 @@ from ik_node.ros.programs.track_player import GoalsNode
 from ik_node.steady import steady
 from ik_node.viewer.tool import selected
 
+pytestmark = pytest.mark.slow
+
 TWO_ARMS = ROOT / 'urdf' / 'two_arms.urdf.xacro'
 SETTINGS = ('tools:=[left, right]', 'left.tip_link:=left_tool0', 'right.tip_link:=right_tool0')
 LEFT, RIGHT = '/tools/left/base/goal', '/tools/right/base/goal'
