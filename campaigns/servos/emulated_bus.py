@@ -13,10 +13,12 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from virtual_time import KnownBus
+
 PATIENCE = 10.0  # [s] for the process to start and to end
 
 
-class EmulatedBus:
+class EmulatedBus(KnownBus):
     """The bus of a profile; port is the path of its serial port. Close it, or use it in a with block."""
 
     def __init__(self, profile: str = 'so101', seed: int = 0) -> None:
@@ -74,19 +76,3 @@ class EmulatedBus:
         if 'error' in result:
             raise RuntimeError(result['error'])
         return result['ok']
-
-    def state(self) -> dict[int, dict[str, Any]]:
-        """Return what is true now of every servo, by id.
-
-        actual, velocity, load: of its motor; lowest, highest: actual positions since the call watch, or since
-        it was carried. present, goal: in its registers [ticks]. torque, powered.
-        """
-        return {int(id): values for id, values in self.call('state').items()}
-
-    def faults(self, *faults: dict[str, Any]) -> None:
-        """Have these faults instead of those before, see Fault."""
-        self.call('faults', faults=list(faults))
-
-    def log(self, name: str, since: float = 0.0) -> list[tuple[float, int, int]]:
-        """Return the entries (time, id, ticks) of goals, answered, posed or torques since a time, see Bus."""
-        return [tuple(entry) for entry in self.call('log', name=name, since=since)]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import pytest
@@ -41,24 +42,27 @@ def rustypot():
     return pytest.importorskip('rustypot')
 
 
-@pytest.fixture
-def feetech(bus, scservo):
-    port = scservo.PortHandler(bus.port)
+@contextlib.contextmanager
+def opened(sdk, path):
+    """A port that the client of a manufacturer has opened, with a time-out that a busy computer keeps."""
+    port = sdk.PortHandler(path)
     assert port.openPort()
     assert port.setBaudRate(BAUD)
     port.setPacketTimeout = lambda _: port.setPacketTimeoutMillis(1000 * PATIENCE)
-    yield port, scservo.PacketHandler(0)
+    yield port
     port.closePort()
+
+
+@pytest.fixture
+def feetech(bus, scservo):
+    with opened(scservo, bus.port) as port:
+        yield port, scservo.PacketHandler(0)
 
 
 @pytest.fixture
 def robotis(omx, dynamixel):
-    port = dynamixel.PortHandler(omx.port)
-    assert port.openPort()
-    assert port.setBaudRate(BAUD)
-    port.setPacketTimeout = lambda _: port.setPacketTimeoutMillis(1000 * PATIENCE)
-    yield port, dynamixel.PacketHandler(2.0)
-    port.closePort()
+    with opened(dynamixel, omx.port) as port:
+        yield port, dynamixel.PacketHandler(2.0)
 
 
 def until(condition, seconds=5.0):

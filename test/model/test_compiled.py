@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from kernel_copies import CALLS
 
 pytestmark = pytest.mark.slow
 
@@ -47,38 +48,6 @@ solved = [allocated(solver, goal) for goal in goals]
 inside = Goal((0.0, 0.0, 0.15), (0.0, 0.0, 1.0))
 unsolved = [allocated(IkSolver(arm, restarts=restarts, closed_form=False), inside) for restarts in (0, 7, 63)]
 print(json.dumps([solved, unsolved]))
-"""
-
-
-CALLS = """
-import numpy as np
-from numba.core import event
-from ik_node import Arm, Goal, IkSolver, kernels
-
-compiled = []
-
-class Listener(event.Listener):
-    def on_start(self, given): compiled.append(given.data['dispatcher'].py_func.__name__)
-    def on_end(self, given): pass
-
-event.register('numba:compile', Listener())
-for name in ('seed_arm', 'so101_like', 'prismatic_arm'):
-    arm = Arm.from_file(f'urdf/{name}.urdf.xacro')
-    solver = IkSolver(arm)
-    assert kernels.state().stage is kernels.Stage.READY
-    joints = arm.sample(np.random.default_rng(1), 20)
-    places, axes = map(np.array, zip(*map(arm.fk, joints)))
-    goal = Goal(places[0], axes[0], arm.frames(joints[0])[-1])
-    solver.solve(goal)
-    solver.solve(Goal(places[0]))
-    solver.solve(Goal(2.0 * places[1], axes[1]))
-    solver.track(goal, joints[0] + 0.01)
-    solver.track(goal, joints[1])
-    solver.solve_batch(places, axes)
-    solver.solve_all(goal)
-    solver.solve_path(*map(np.array, zip(*map(arm.fk, np.linspace(joints[0], joints[1], 5)))))
-    IkSolver(arm, direction_weight=0.1).solve(Goal(places[2], axes[3]))
-print(compiled)
 """
 
 

@@ -85,21 +85,12 @@ class VirtualServer(Server):
         self._due.clear()
 
 
-class VirtualBus:
-    """A bus on a virtual clock. busy: share of the requests before which the driver stalls."""
-
-    def __init__(self, clock: Clock, profile: str = 'so101', seed: int = 0) -> None:
-        found = read_profile(profile)
-        self.clock, self.port, self.busy = clock, f'/dev/virtual{len(clock.buses)}', 0.0
-        clock.buses[self.port] = self
-        self.wire = Bus(servos_of(found), found.protocol, seed)
-        self.server = VirtualServer(self.wire, Path(self.port), calls=False)
-        self._random = random.Random(seed)
+class KnownBus:
+    """What can be known of an emulated bus and asked of it, by way of its calls."""
 
     def call(self, do: str, **arguments: Any) -> Any:
-        """Call what Server.do_... does, as through JSON."""
-        result = getattr(self.server, f'do_{do}')(**json.loads(json.dumps(arguments)))
-        return json.loads(json.dumps(result))
+        """Call what Server.do_... does."""
+        raise NotImplementedError
 
     def state(self) -> dict[int, dict[str, Any]]:
         """Return what is true now of every servo, by id.
@@ -116,6 +107,23 @@ class VirtualBus:
     def log(self, name: str, since: float = 0.0) -> list[tuple[float, int, int]]:
         """Return the entries (time, id, ticks) of goals, answered, posed or torques since a time, see Bus."""
         return [tuple(entry) for entry in self.call('log', name=name, since=since)]
+
+
+class VirtualBus(KnownBus):
+    """A bus on a virtual clock. busy: share of the requests before which the driver stalls."""
+
+    def __init__(self, clock: Clock, profile: str = 'so101', seed: int = 0) -> None:
+        found = read_profile(profile)
+        self.clock, self.port, self.busy = clock, f'/dev/virtual{len(clock.buses)}', 0.0
+        clock.buses[self.port] = self
+        self.wire = Bus(servos_of(found), found.protocol, seed)
+        self.server = VirtualServer(self.wire, Path(self.port), calls=False)
+        self._random = random.Random(seed)
+
+    def call(self, do: str, **arguments: Any) -> Any:
+        """Call what Server.do_... does, as through JSON."""
+        result = getattr(self.server, f'do_{do}')(**json.loads(json.dumps(arguments)))
+        return json.loads(json.dumps(result))
 
     def stall(self) -> None:
         """Stand still, if the computer of the driver is busy."""

@@ -106,9 +106,8 @@ class IncomingCommands:
     def _check_sender(self, number: int | None, now: float) -> None:
         broken = number is None or not self._number < number <= self._number + MOST_LOST
         recently = number is None or now < max(self._taken, self._contested) + AFTER
-        if (
-            broken and recently and graph.count_publishers(self._node, self._topic) > 1
-        ):  # it is no restarted publisher
+        # A publisher that was restarted is alone.
+        if broken and recently and graph.count_publishers(self._node, self._topic) > 1:
             self._contested = now
         self._number = self._number if number is None else number
         if self.contested:
