@@ -37,6 +37,7 @@ def write(path) -> None:
             pyarrow.parquet.write_table(TABLE.slice(k, 300), path / f'{k:04d}.parquet')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['a.parquet', 'a.csv', 'a.npz', 'a.feather', 'folder'])
 @pytest.mark.parametrize('size', [1, 64, 5000])
 def test_every_kind_gives_the_same_rows(tmp_path, monkeypatch, name, size):

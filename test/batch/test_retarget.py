@@ -182,6 +182,7 @@ def test_frames_without_a_goal_and_times_that_do_not_increase(solver):
     assert fast.tolist() == [10, 20, 21]
 
 
+@pytest.mark.slow
 def test_wrong_arguments_for_a_dataset(tmp_path, solver):
     q = made_dataset.motions(solver.arm, [5])[0]
     made_dataset.write(tmp_path / 'in', 'v3.0', [made_dataset.poses(solver.arm, q)] * 3)

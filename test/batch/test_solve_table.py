@@ -152,6 +152,7 @@ def test_angles_in_the_other_unit_and_orders_that_contradict_are_questioned():
             GoalColumns.found(names, given)
 
 
+@pytest.mark.slow
 def test_the_lateral_axis_turns_a_spare_roll():
     """Of rows that are not solved, too: as solve does."""
     solver = solver_of('so101_like')
@@ -186,6 +187,7 @@ def test_a_count_of_the_solutions_on_a_busy_computer_too(monkeypatch):
 ROW = {'x': [0.3] * 2, 'y': [0.0] * 2, 'z': [0.2] * 2, 'dx': [0.0] * 2, 'dy': [0.0] * 2, 'dz': [-1.0] * 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('change', 'given', 'named'),
     [

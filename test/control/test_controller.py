@@ -74,6 +74,7 @@ def test_a_picture_falls_silent_when_measurements_appear(picture):
     assert positions(picture.tick())['yaw'] == -0.5
 
 
+@pytest.mark.slow
 def test_a_servo_that_hangs_below_its_command_does_not_draw_it_down(real):
     """As hobby servos do under load, after a stop too: the command must not follow."""
     for _ in range(3):
@@ -245,6 +246,7 @@ def test_an_arm_arrives_when_it_is_measured_at_its_target(real: Rig) -> None:
         assert phases(real)[-1] == 'moving'
 
 
+@pytest.mark.slow
 def test_an_arm_that_stays_away_ends_its_goal_and_says_which_joint_and_how_far(real: Rig) -> None:
     real.go(yaw=0.2)
     for _ in range(300):
@@ -261,6 +263,7 @@ def test_an_arm_that_stays_away_ends_its_goal_and_says_which_joint_and_how_far(r
     assert phases(real)[-1] == 'arrived'
 
 
+@pytest.mark.slow
 def test_an_arm_that_sags_arrives_after_a_second_and_tells_how_far_it_is_off(real: Rig) -> None:
     real.go(yaw=0.2)
     for _ in range(300):
@@ -301,6 +304,7 @@ def test_an_arm_arrives_when_its_controller_has_ended_the_trajectory(rig: Driven
     assert rig.reports[-1].phase == 'arrived'
 
 
+@pytest.mark.slow
 def test_a_controller_that_ends_nothing_is_named(rig: Driven) -> None:
     rig.output.done = lambda: False
     rig.go(yaw=0.5)
@@ -325,6 +329,7 @@ def with_settings(rig: Rig, **changes: object) -> None:
     rig.controller.set_limits(ArmSettings(**{**vars(SETTINGS), **changes}))
 
 
+@pytest.mark.slow
 def test_a_timeout_of_zero_waives_later_measurements(model):
     rig = Rig(model, measured=True)
     with_settings(rig, measured_timeout=0.0)
@@ -481,6 +486,7 @@ def test_an_arm_that_must_wait_for_another_program_is_not_ready(real):
     assert real.state is State.HOLDING
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('back', [0.0, 100.0])
 def test_hand_guiding_follows_slowly_and_ends_by_itself_though_the_clock_is_set_back(real, back):
     real.controller.guide(True, real.time)
@@ -538,6 +544,7 @@ def test_a_parameter_that_changes_meanwhile_makes_hand_guiding_no_faster(real):
     assert speed(real) == pytest.approx(slow)
 
 
+@pytest.mark.slow
 def test_after_hand_guiding_the_arm_has_its_own_speed_however_it_ended(real):
     real.controller.guide(True, real.time)
     slow = speed(real)

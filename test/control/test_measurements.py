@@ -39,6 +39,7 @@ def test_the_first_measurement_is_not_believed(model, asked: str, value: float) 
     assert rig.state is State.HOLDING
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('asked', 'value'), WRONG)
 @pytest.mark.parametrize('during', ['holding', 'moving', 'hand-guided', 'teleoperated', 'stopped'])
 def test_an_arm_faults_and_brakes_from_where_it_was_believed(
@@ -252,6 +253,7 @@ def test_a_driver_that_was_suspended_may_catch_up(arm, stamped):
     assert arm.reports[-1].phase == 'arrived'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('late', [0.0, 0.2, 0.6])
 def test_a_stuck_joint_faults_within_the_tolerance_however_late_it_is_measured(arm, late):
     arm.go(yaw=2.4, elbow=0.5)
@@ -288,6 +290,7 @@ def test_measurements_later_than_the_timeout_are_not_silence(arm):
     assert f'measurements are 1.2 s late: {SLOW}' in arm.reports[-1].message
 
 
+@pytest.mark.slow
 def test_stamps_of_the_future_twice_or_backwards_do_no_harm(arm):
     arm.go(yaw=2.0)
     for k in range(400):

@@ -101,6 +101,7 @@ def test_limits_hold_on_every_sample_whatever_is_asked(seed, n, follows):
     assert not motion.moving
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 7))
 def test_the_newest_target_is_reached_and_kept(seed, n):

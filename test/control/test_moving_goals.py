@@ -140,6 +140,7 @@ def test_a_stream_that_misses_goals_goes_on_and_then_returns_gently_to_the_newes
     assert np.abs(rates[-1]).max() < 0.02
 
 
+@pytest.mark.slow
 def test_a_moving_target_is_met_without_lag_and_its_end_without_a_jump():
     motion = JointMotion([-3.0], [3.0], [0.0])
     motion.set_limits([2.0], [5.0], [50.0])

@@ -49,6 +49,7 @@ def tool_of(rig: Rig) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return motion.point, motion.speed, motion.turn_rate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ARMS)
 def test_the_motion_of_the_tool_is_that_of_the_jacobian(name):
     arm = Arm.from_file(f'urdf/{name}.urdf.xacro')
@@ -168,6 +169,7 @@ def test_a_workspace_has_a_volume():
     assert np.isfinite(Workspace.of(arm, (0.0,) * 6).high).all()
 
 
+@pytest.mark.slow
 def test_a_motion_is_known_ahead_as_it_will_be_stepped():
     arm = Arm.from_file('urdf/seed_arm.urdf.xacro')
     motion = JointMotion(arm.lower, arm.upper, arm.middle)

@@ -117,6 +117,7 @@ def test_a_following_error_halts_the_controller_where_the_arm_is(rig: Driven) ->
     assert count == (len(rig.output.sent), len(rig.output.samples))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('ticks', 'off', 'count'),
     [(8, 0.4, 1), (16, 2.0, 2), (20, 50.0, 3), (220, 50.0, 1)],
@@ -139,6 +140,7 @@ def test_bad_measurements_halt_the_controller_within_all_limits(
     assert abs(off) < 1.0 or np.ptp(position, axis=0).max() < 0.25  # such a leap is no place to go to
 
 
+@pytest.mark.slow
 def test_an_arm_goes_on_only_once_its_controller_has_come_to_rest(rig: Driven) -> None:
     rig.go(yaw=1.5)
     rig.tick(100)
@@ -417,6 +419,7 @@ def goes_on_to_rest(rig: Driven, first: JointTrajectory, brake: JointTrajectory)
     return begin
 
 
+@pytest.mark.slow
 def test_a_stall_at_the_end_of_a_trajectory_does_not_hide_where_the_controller_is(model: ArmModel) -> None:
     rig = Driven(model)
     rig.measure_all(yaw=2.7)  # beyond the limit: it returns first, and that is a trajectory of its own
@@ -531,6 +534,7 @@ def test_after_a_stall_the_next_trajectory_goes_on_with_the_one_that_was_sent_la
     )
 
 
+@pytest.mark.slow
 def test_an_arm_that_hangs_below_its_trajectory_is_not_held_lower_when_it_is_deactivated(rig: Driven) -> None:
     rig.go(yaw=0.3)
     rig.tick(200)
@@ -591,6 +595,7 @@ def test_a_node_that_was_suspended_goes_on_where_the_controller_is(rig: Driven) 
     assert rig.output.sent[-1][1].positions[-1, 0] == pytest.approx(0.0)
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_set_back_does_not_change_where_the_controller_is(rig: Driven) -> None:
     rig.go(yaw=1.5)
     rig.tick(60)

@@ -42,6 +42,7 @@ MIXED = robot(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('case', few_cases(), ids=lambda case: case.label)
 def test_kinematics_limits_and_freedom(case):
     """Against plain FK, central differences and the ranks that are known."""

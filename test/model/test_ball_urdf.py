@@ -136,6 +136,7 @@ def test_limits_narrowed_later_that_leave_nothing_of_the_cone_are_rejected():
         Arm(robot.with_joints({**robot.joints, **narrow}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('order', list(Order))
 @pytest.mark.parametrize('hand', [-1.0, 1.0])
 def test_swing_and_twist_go_there_and_back(order, hand):

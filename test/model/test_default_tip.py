@@ -55,6 +55,7 @@ def notes(arm):
     return [warning for warning in arm.warnings if 'tip_link is not set' in warning]
 
 
+@pytest.mark.slow
 def test_real_arms_have_the_tip_that_is_meant(shared, arms_index):
     """Fingers are left out and named in one note."""
     for name in RIGHT:

@@ -143,6 +143,7 @@ def test_perturb_covers_the_range_at_temperature_1_and_shrinks_below():
         np.testing.assert_allclose(points.max(axis=0), [high, 10 + turn], atol=0.02)
 
 
+@pytest.mark.slow
 @given(st.floats(-math.pi, math.pi), st.floats(1e-6, 1e6))
 def test_half_turn_is_the_quaternion_of_the_angle(angle, length):
     w, s = kernels.best_turn(length * math.sin(angle), length * math.cos(angle), 1e-13)
@@ -159,6 +160,7 @@ def test_half_turns_of_opposite_vectors_and_of_nothing(sine):
     assert kernels.best_turn(1e-14, -1e-14, 1e-13) == (1.0, 0.0)
 
 
+@pytest.mark.slow
 @given(SEEDS)
 def test_a_hinge_turns_one_vector_as_near_to_another_as_it_can(seed):
     """Against scipy's rotations and a scan of all angles; the second vector opposite now and then."""
@@ -223,6 +225,7 @@ def apart(found, expected) -> float:
     return max(gaps.min(axis=0).max(), gaps.min(axis=1).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('n', [*range(1, 9), 15, 20])
 def test_eigenvalues_of_random_and_badly_scaled_matrices(n):
     rng = np.random.default_rng(n)

@@ -70,6 +70,7 @@ def test_meshes_are_found_by_any_name(share, tmp_path, monkeypatch):
     assert find_mesh('again.stl', package).samefile(body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('mesh_path', ['', 'chosen'])
 @pytest.mark.parametrize(
     'name',

@@ -73,6 +73,7 @@ def test_a_leap_is_questioned_but_not_a_whole_turn_of_a_wheel():
     assert not plausibility.measured_leap(WHEEL, 0.0, 1.0, 0.5)
 
 
+@pytest.mark.slow
 def test_no_real_arm_is_questioned(shared):
     for folder in ('arms', 'broken_urdf', 'synthetic'):
         for path in sorted((shared / folder).glob('*.[uU]*')):

@@ -166,6 +166,7 @@ def test_errors_in_the_text_of_a_file_name_it(tmp_path):
             Arm.from_file(tmp_path / name)
 
 
+@pytest.mark.slow
 def test_unexpanded_xacro_is_found_among_many_attributes():
     many = ' '.join(f'a{k}="{k}"' for k in range(100_000))  # a lookup among all for each would take a minute
     with pytest.raises(XacroError):

@@ -383,6 +383,7 @@ XACRO = r"""
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('body', 'where', 'named'),
     [(*row[:2], row[2:]) for row in rows_of(XACRO)]
@@ -462,6 +463,7 @@ urdf_files_dataset__rethink_pneumatic_gripper.urdf | Element | line 33 | <parent
 BROKEN_FILES = {row[0]: row[1:] for row in rows_of(BROKEN)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', shared_names('broken_urdf'))
 def test_broken_file(name, shared, capfd, monkeypatch):
     monkeypatch.delenv('AMENT_PREFIX_PATH', raising=False)  # no package is installed that has a mesh

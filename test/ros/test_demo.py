@@ -33,6 +33,7 @@ def test_make_arm_gives_what_the_driver_of_servos_takes():
     assert (servos['port'], servos['on_exit'], servos['torque_limit']) == ('emulated', 'release', 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('arguments', 'says'),
     [

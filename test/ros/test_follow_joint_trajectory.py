@@ -189,6 +189,7 @@ def test_it_is_done_when_the_controller_has_ended_the_newest_motion(arm: Arm) ->
     assert arm.output.done()
 
 
+@pytest.mark.slow
 def test_an_answer_is_not_heard_before_its_goal_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rclpy drops an answer that it hears before send_goal_async has noted the goal."""
     noted = threading.Event()

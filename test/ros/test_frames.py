@@ -220,6 +220,7 @@ def client():
         yield client
 
 
+@pytest.mark.slow
 def test_the_nearest_pose_is_told_and_the_arm_stays_where_it_is(client):
     arm = Arm.from_urdf(arm_urdf(), tip_link='tool0', base_link='base_link')
     asker = Asker(client)

@@ -45,6 +45,7 @@ def managed():
         yield client
 
 
+@pytest.mark.slow
 def test_a_manager_takes_it_through_its_states(managed):
     client = managed
     assert state(client) == State.PRIMARY_STATE_UNCONFIGURED
@@ -82,6 +83,7 @@ def test_a_configuration_that_fails_leaves_it_unconfigured():
         assert state(client) == State.PRIMARY_STATE_UNCONFIGURED
 
 
+@pytest.mark.slow
 def test_callbacks_run_while_it_comes_to_rest_and_a_second_request_waits():
     with running(arm_urdf()) as client:
         assert 'solved' in client.answer('goal_joints', client.joints(yaw=2.0)).message
@@ -100,6 +102,7 @@ def test_callbacks_run_while_it_comes_to_rest_and_a_second_request_waits():
         assert not any(client.samples[-1].velocity)
 
 
+@pytest.mark.slow
 def test_it_ends_its_wait_though_the_arm_never_rests(monkeypatch):
     monkeypatch.setattr('ik_node.ros.node.node.BRAKING', 0.1)
     with running(arm_urdf()) as client:
@@ -126,6 +129,7 @@ def test_an_arm_that_comes_to_rest_at_any_step_of_asking_is_told_of_once():
     assert step > 10
 
 
+@pytest.mark.slow
 def test_the_thread_that_answers_moveit_ends_with_its_node_and_the_collector_is_left_alone():
     gc.enable()  # conftest has disabled it
     frozen = gc.get_freeze_count()
@@ -274,6 +278,7 @@ def samples_per_period(period: int, kept: bool) -> tuple[np.ndarray, list[int]]:
     return np.histogram(arrivals, begins)[0][200:], samples
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('times', [1, 2])
 def test_each_period_of_a_controller_gets_the_same_number_of_samples(times: int) -> None:
     counts, samples = samples_per_period(PERIOD // times, kept=True)

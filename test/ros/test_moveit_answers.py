@@ -249,6 +249,7 @@ def folding() -> ArmModel:
     )
 
 
+@pytest.mark.slow
 def test_collisions_are_avoided_or_the_answer_is_rejected():
     model = folding()
     for q, other in ((COLLIDING, True), ((0.0, -0.5, -0.1, 0.0), False)):

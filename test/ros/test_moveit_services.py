@@ -71,6 +71,7 @@ def ask(client: Client, request: Any, name: str = 'ik_node/compute_ik') -> Any:
     return client._call(srv.GetPositionIK, name, request)
 
 
+@pytest.mark.slow
 def test_joints_that_reach_a_pose_are_answered_and_the_arm_stays(client):
     before = client.position()
     request = query(client)

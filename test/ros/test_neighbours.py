@@ -105,6 +105,7 @@ def test_goals_are_sent_to_the_arm_of_the_own_session(meeting, session, arms, se
     assert (met.foreign() == '') is sent
 
 
+@pytest.mark.slow
 def test_a_program_that_was_killed_is_forgotten(meeting):
     met = meeting(FIRST, sends=['goal_pose'])
     assert met.arms == [FIRST]
@@ -201,6 +202,7 @@ def test_a_node_of_another_package_that_commands_the_arm_is_named(meeting):
     stranger.destroy_node()
 
 
+@pytest.mark.slow
 def test_one_resume_ends_a_stop_and_a_hold_of_the_driver():
     real = ('-r', 'joint_states:=joint_commands', '-r', 'measured_joint_states:=joint_states')
     with world() as here:

@@ -58,6 +58,7 @@ def reached(client: Client, arm: Arm, T: np.ndarray, message) -> np.ndarray:
     return q
 
 
+@pytest.mark.slow
 def test_a_pose_is_reached(client, arm):
     T = goal_at(arm, READY)
     reached(client, arm, T, client.pose(T))
@@ -108,6 +109,7 @@ def test_the_roll_that_a_goal_leaves_free_turns_the_jaw_as_the_pose_says():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('frame', ['', 'world', 'l3', 'left'])
 def test_goals_may_be_in_the_frame_of_any_link(client, arm, frame):
     robot = read_urdf(arm_urdf())
@@ -158,6 +160,7 @@ def test_a_joint_goal_in_a_stream_counts_once(client, arm):
     assert client.position('yaw') == pytest.approx(READY[0], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_home_and_stop(client):
     client.call('ik_node/home')
     client.wait(lambda: client.position() == pytest.approx([0.0] * 5, abs=1e-9), 'home')
@@ -217,6 +220,7 @@ def test_markers_show_the_wanted_and_the_present_axis(client, arm):
     client.wait(lambda: client.markers[-1].markers[0].action == Marker.DELETEALL, 'the markers to go')
 
 
+@pytest.mark.slow
 def test_parameters_change_the_arm_at_once_or_are_rejected(client):
     client.call('ik_node/home')
     client.wait_still()

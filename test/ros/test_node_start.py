@@ -10,6 +10,7 @@ from small_arm import arm_urdf
 from ik_node.errors import IkError
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('urdf', 'parameters', 'named'),
     [

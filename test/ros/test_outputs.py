@@ -176,6 +176,7 @@ def test_a_controller_has_a_name_and_is_named_when_it_is_absent():
         assert heard[0].data.tolist() == [0.1, 0.2, 0.4, 0.3, 0.5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('output', 'kept'), [('position_commands', True), ('joint_trajectory', False)])
 def test_lists_of_positions_keep_step_with_the_stamps_of_measurements(output, kept):
     with waiting_node(output) as client:

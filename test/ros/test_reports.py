@@ -106,6 +106,7 @@ def test_a_stream_of_goals_is_answered_in_part_and_its_last_goal_in_any_case():
         assert moving[-1] == arrived == rejected - 1
 
 
+@pytest.mark.slow
 def test_an_unexpected_error_while_a_robot_is_built_is_reported(monkeypatch):
     def build(*_):
         raise RuntimeError('made up')
@@ -191,6 +192,7 @@ def test_the_codes_of_goal_state_do_not_change():
     )
 
 
+@pytest.mark.slow
 def test_goal_state_holds_the_progress_as_numbers(client):
     states = []
     subscription = client.node.create_subscription(

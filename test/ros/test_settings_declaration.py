@@ -114,6 +114,7 @@ def test_options_are_those_of_the_solver():
         ArmSettings(direction_weight=0.1, solver='ccd')
 
 
+@pytest.mark.slow
 def test_a_node_starts_with_the_values_it_was_given(make_node):
     node = make_node(publish_rate=50, tool_axis=[1, 0, 0], tip_link='hand')
     settings = declare(node, ArmSettings)

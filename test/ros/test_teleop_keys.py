@@ -47,6 +47,7 @@ def test_the_tool_moves_along_the_axis_of_a_key_only_while_it_is_held(client, ke
     assert (client.position() == still).all()
 
 
+@pytest.mark.slow
 def test_plus_and_minus_set_the_speed(client, keys):
     heard: list[TwistStamped] = []
     client.node.create_subscription(TwistStamped, 'ik_node/delta_twist_cmds', heard.append, 10)
@@ -64,6 +65,7 @@ def test_plus_and_minus_set_the_speed(client, keys):
     assert speed() == SPEEDS[0]
 
 
+@pytest.mark.slow
 def test_keys_call_services(client, keys):
     keys.press(' ')
     client.wait_said('stop')

@@ -58,6 +58,7 @@ def check(bus, capsys, monkeypatch, *given, typed='yes\n'):
     return code, ' '.join((output.out + output.err).split())
 
 
+@pytest.mark.slow
 def test_a_gripper_that_can_burn_out_and_a_weak_gain_are_told(bus, capsys, monkeypatch):
     before = memory(bus)
     _, said = check(bus, capsys, monkeypatch)
@@ -115,6 +116,7 @@ def test_the_driver_changes_nothing_in_the_memory(bus):
     assert {bus.call('get', id=id, address=55, size=1) for id in range(1, 7)} == {1}
 
 
+@pytest.mark.slow
 def test_the_torque_begins_low_and_grows_to_what_each_joint_may_use():
     profile = read_profile('so101')
     with emulated('so101') as bus:

@@ -101,6 +101,7 @@ def test_an_arm_as_delivered_is_calibrated(bus, recorded, tmp_path, capsys):
     assert not bus.log('torques')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('typed', [['\n'], ['\n', '\n'], ['\n', '\n', 'no\n']])
 def test_without_a_yes_nothing_is_stored(bus, recorded, tmp_path, typed):
     assert recorded(to_the_stops(bus, *SO101.ids), *typed)[0] == 1

@@ -34,6 +34,7 @@ def test_it_measures_without_torque_until_that_is_asked_for(rig):
         rig.arm.command({'elbow_flex': 0.0})
 
 
+@pytest.mark.slow
 def test_a_stale_goal_moves_nothing_when_the_torque_is_switched_on(rig):
     for id in rig.profile.ids:
         rig.bus.call('put', id=id, address=42, size=2, value=2600)
@@ -159,6 +160,7 @@ class NOWHERE:
     tick = 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('stalled', [False, True])
 def test_a_goal_moves_no_faster_than_its_joint_can_whatever_is_measured(rig, stalled, monkeypatch):
     rig.arm.set_torque(True)
@@ -183,6 +185,7 @@ def test_a_goal_moves_no_faster_than_its_joint_can_whatever_is_measured(rig, sta
         assert abs(there - here) <= 1.2 * joint.fastest / joint.unit * (after - before) + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('beyond', [2.0, 4.0, 9.0])
 def test_torque_moves_no_joint_into_its_range_by_more_than_a_degree(beyond):
     with emulated() as bus:

@@ -64,6 +64,7 @@ def test_a_good_arm_can_be_driven_and_nothing_is_written(bus, check):
     assert bus.log('goals') == bus.log('torques') == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('most', 'least', 'code', 'says'), [
     (8.0, 4.0, 1, 'switch the supply off'),
     (14.0, 4.0, 0, ''),
@@ -123,6 +124,7 @@ SAME_ID = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('profile', 'calls', 'named'),
     [
@@ -167,6 +169,7 @@ def test_the_file_of_lerobot_is_compared_with_the_memory(bus, home, check):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('profile', ['so101', 'omx_f', 'koch'])
 def test_a_wiggle_turns_one_joint_a_little_and_leaves_all_else_as_it_was(check, profile):
     with emulated(profile) as bus:
@@ -189,6 +192,7 @@ def test_a_wiggle_turns_one_joint_a_little_and_leaves_all_else_as_it_was(check, 
                 assert after[other]['actual'] == before[other]['actual']
 
 
+@pytest.mark.slow
 def test_a_wiggle_stays_inside_the_recorded_range(bus, check):
     bus.call('motor', id=3, actual=3060.0)
     code, page = check(bus, '--wiggle', 'elbow_flex')
@@ -235,6 +239,7 @@ def when_powered(bus, act):
     bus.clock.at(bus.clock.now + 0.005, act if powered else lambda: when_powered(bus, act))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('typed', [True, False])
 def test_a_wiggle_begins_where_the_joint_is_after_the_prompt(bus, check, monkeypatch, typed):
     def prompt(_):
@@ -251,6 +256,7 @@ def test_a_wiggle_begins_where_the_joint_is_after_the_prompt(bus, check, monkeyp
     assert not bus.state()[3]['torque']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('numbers', [[signal.SIGTERM], 15 * [signal.SIGINT]])
 def test_an_interrupted_wiggle_leaves_no_torque(bus, check, numbers):
     limit = []
@@ -266,6 +272,7 @@ def test_an_interrupted_wiggle_leaves_no_torque(bus, check, numbers):
     assert bus.call('get', id=3, address=48, size=2) == 1000 > limit[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('lost', [('plug', {}), ('power', {'id': 3})])
 def test_a_wiggle_that_loses_the_adapter_or_the_supply_says_what_is_left(bus, check, lost):
     when_powered(bus, lambda: bus.call(lost[0], on=False, **lost[1]))

@@ -143,6 +143,7 @@ def test_lists_of_positions_have_one_for_each_joint_of_the_controller():
         Controllers(['a'], ['b'], np.zeros(1))
 
 
+@pytest.mark.slow
 def test_the_most_loaded_joint_sags_by_the_droop():
     arm = Plant(SEED, PlantSettings(droop=0.05), 0.0)
     run(arm, 0.0, 2.0)

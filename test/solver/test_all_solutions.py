@@ -93,6 +93,7 @@ def test_solutions_equal_those_of_a_plain_least_squares_search(name):
 # --- self-motion ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['so101_like', 'wx250', 'ur5e'])
 def test_a_joint_that_moves_nothing_stays_at_the_seed(name):
     """4 effective DoF: every value of the roll joint is a solution, the seed's is the one returned."""
@@ -170,6 +171,7 @@ def null_space(matrix):
     return rows[int((values > 1e-4 * values[0]).sum()) :].T
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('name', 'expected'), [('seed_arm', True), ('scara_yguel', False)])
 def test_a_position_alone_leaves_families_on_five_joints_and_none_on_three(name, expected):
     arm = arm_of(name)
@@ -180,6 +182,7 @@ def test_a_position_alone_leaves_families_on_five_joints_and_none_on_three(name,
     assert all(one.self_motion is expected and one.direction_error == 0.0 for one in solutions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['so101_like', 'xarm5_like'])
 def test_a_goal_that_leaves_a_joint_free_for_once_has_its_solution_nearest_to_the_seed(name):
     """Straight up on axis 1 any angle of joint 1 will do; the formula cannot say so."""
@@ -226,6 +229,7 @@ def test_a_self_motion_is_one_entry_even_where_it_meets_the_goal_only_nearly(til
 # --- none, and when to stop ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['seed_arm', 'so101_like', 'moveo_like', 'prismatic_arm', 'ur5e'])
 def test_goals_out_of_reach_have_no_solution(name):
     arm = arm_of(name)
@@ -240,6 +244,7 @@ def test_goals_out_of_reach_have_no_solution(name):
         assert found.complete
 
 
+@pytest.mark.slow
 @given(st.integers(0, 60), st.integers(0, 5000))
 def test_missed_share_is_that_of_the_published_estimate(distinct, successes):
     """Boender and Rinnooy Kan's estimate of the number of solutions is w (N - 1) / (N - w - 2)."""
@@ -252,6 +257,7 @@ def test_missed_share_is_that_of_the_published_estimate(distinct, successes):
     assert missed_share(8, 10**4) < MISSED_SHARE < missed_share(8, 10**3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['seed_arm', 'so101_like', 'moveo_like'])
 def test_an_exact_formula_shows_that_there_are_no_other_solutions(name):
     arm = arm_of(name)
@@ -268,6 +274,7 @@ def test_an_exact_formula_shows_that_there_are_no_other_solutions(name):
     assert pickle.loads(pickle.dumps(listed(by_formula, impossible))).complete
 
 
+@pytest.mark.slow
 def test_no_time_gives_what_was_found_until_then():
     arm = arm_of('panda')
     assert new_solver(arm, time_budget=1e-9).solve_all(Goal(*arm.fk(arm.middle))) == []
@@ -360,6 +367,7 @@ def test_two_nearly_equal_solutions_have_their_whole_turns_each():
     np.testing.assert_allclose(np.sort(rows_of(solutions)[:, 4]), [-3.141554, 0.0, 3.14158395], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_whole_turns_end_within_the_limits_to_the_last_bit():
     """A turn below a value at the far end of a range of a turn lies at the near end, but for rounding."""
     for low in np.random.default_rng(6).uniform(-6.0, -1.0, 20):
@@ -462,6 +470,7 @@ DOUBLE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('arm', 'position', 'direction'), DOUBLE, ids=['slides', 'slides', '62', '92'])
 def test_a_list_is_neither_empty_nor_complete_where_solutions_coincide(arm, position, direction):
     goal, solver = Goal(position, direction), solver_for(arm)

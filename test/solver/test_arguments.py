@@ -53,6 +53,7 @@ def test_goals_that_are_none(arguments, named):
     assert isinstance(caught.value, ValueError)
 
 
+@pytest.mark.slow
 @given(
     st.floats(0.9991, 1.0009),
     st.tuples(*[st.floats(-1, 1)] * 3).filter(lambda v: np.linalg.norm(v) > 0.1),

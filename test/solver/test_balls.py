@@ -49,6 +49,7 @@ def rotation(order, hand, q):
     return Rotation.from_euler('XYX' if order == 2.0 else 'XYZ', [q[0], q[1], hand * q[2]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('order', [0.0, 2.0])
 @pytest.mark.parametrize('hand', [-1.0, 1.0])
 def test_a_turned_ball_has_the_rotation_asked_for(order, hand):
@@ -76,6 +77,7 @@ def test_a_ball_turned_straight_through_its_lock_keeps_its_first_joint():
     np.testing.assert_allclose(out, [0.4, -0.01, 0.2], atol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('low', 'swing'), [(-9.0, 1.2), (-9.0, 0.01), (-9.0, 1.56), (0.3, 1.0)])
 def test_what_is_outside_a_cone_is_put_on_its_edge(low, swing):
     """low: limits need not contain the rest axis."""
@@ -103,6 +105,7 @@ def test_the_twist_of_proper_angles_is_kept_within_the_limits_of_the_joints():
         assert np.abs(q).max() <= 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('weights', [(1.0, 0.0), (0.0, 1.0), (1.0, 0.3)])
 def test_ccd_takes_the_one_rotation_that_is_best(parts, weights):
     arm, _, _ = parts
@@ -141,6 +144,7 @@ def test_goals_of_the_shipped_arm_are_solved():
     assert excess <= 1e-15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('cone', [True, False])
 @pytest.mark.parametrize(('place', 'order'), KINDS)
 def test_tracks_pass_zero_swing_and_locked_joints_without_a_jump(place, order, cone):
@@ -150,11 +154,13 @@ def test_tracks_pass_zero_swing_and_locked_joints_without_a_jump(place, order, c
     assert excess <= 1e-15
 
 
+@pytest.mark.slow
 def test_a_ball_leaves_its_lock_more_often_than_three_joints():
     shares = [from_lock(ball_arm('wrist', order, 2), 300) for order in ORDERS]
     assert all(with_ball > without + 0.03 for with_ball, without in shares), shares
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('method', ['dls', 'transpose', 'ccd', 'fabrik'])
 def test_other_methods_keep_the_cone(method):
     solved, excess = by_method(shipped(), method, 20)
@@ -210,6 +216,7 @@ def test_the_reason_names_the_ball_that_is_in_the_way(parts):
     assert named >= 3
 
 
+@pytest.mark.slow
 def test_other_calls_keep_the_cone(parts):
     """A seed outside of it, the nearest place, a compromise."""
     arm, solver, judge = parts

@@ -50,6 +50,7 @@ def test_batch_equals_solve_bit_for_bit(name):
         assert assert_same_as_solve(solver, solver.solve_batch(*given), *given) == 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['seed_arm', 'so101_like', 'prismatic_arm'])
 def test_goals_that_cannot_be_met_are_among_the_others(name):
     arm = arm_of(name)
@@ -72,6 +73,7 @@ def test_other_methods_solve_batches_too(method):
     assert assert_same_as_solve(solver, batch, positions, directions) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', ['seed_arm', 'prismatic_arm'])
 def test_workers_do_not_matter(name):
     """Over several parts and with a part that is not full."""
@@ -138,6 +140,7 @@ def interrupted(workers: int) -> int:
     return len(begun)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('workers', [1, 4])
 def test_after_ctrl_c_the_threads_solve_no_more_goals(workers):
     """Each ends with the goal that it is at, not with its part of the batch."""

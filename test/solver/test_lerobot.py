@@ -107,6 +107,7 @@ def test_without_orientation_only_the_position_counts(so101):
     assert so101.last.solved
 
 
+@pytest.mark.slow
 def test_any_arm_and_frame_will_do():
     arm = RobotKinematics(SEED_ARM, 'tool0')
     assert arm.joint_names == [f'joint{k}' for k in range(1, 6)]

@@ -19,6 +19,7 @@ from ik_node.tracks.curves import TRACKS, Track, plane_axes, tip_pose
 TRACKED = ['seed_arm', 'so101_like', 'prismatic_arm', 'ball_joint_arm', 'moveo', 'magician_rail']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', TRACKED)
 def test_tracking_keeps_to_the_branch(name):
     """Goals of a smooth joint path: the path itself is found again, joints that move nothing stand still."""
@@ -45,6 +46,7 @@ REDUNDANT = ['ur5e', 'panda', 'vx300s']
 POSITION_ONLY = ['seed_arm', 'so101_like', 'prismatic_arm', 'scara_yguel']
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('name', 'directed'), [*((name, True) for name in REDUNDANT), *((name, False) for name in POSITION_ONLY)]
 )
@@ -104,6 +106,7 @@ def test_joints_to_spare_move_only_as_the_goal_demands(count, seed):
     assert solved >= 80
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('seed', range(12))
 def test_a_branch_that_ends_at_a_limit_is_announced(seed):
     """A straight joint path that leaves the range of one joint half-way: all is said before the jump."""
@@ -217,6 +220,7 @@ def sample(track: Track, count: int = 6_000) -> tuple[np.ndarray, float]:
     return np.array([track.position(t) for t in times]), times[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', TRACKS)
 def test_the_speed_is_the_one_asked_for(name):
     places, dt = sample(Track(name, CENTRE, 0.07, 0.05, SLANTED))
@@ -228,6 +232,7 @@ def test_the_speed_is_the_one_asked_for(name):
         assert speed.min() >= 0.05 * 0.998
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', TRACKS)
 def test_the_velocity_has_no_jump(name):
     places, dt = sample(Track(name, CENTRE, 0.07, 0.05, SLANTED))
@@ -236,6 +241,7 @@ def test_the_velocity_has_no_jump(name):
     assert np.linalg.norm(turn, axis=1).max() < 13 / 0.07 * 0.05**2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('name', TRACKS)
 def test_a_lap_is_closed_and_of_the_size_asked_for(name):
     track = Track(name, CENTRE, 0.07, 0.05, SLANTED)
@@ -256,6 +262,7 @@ def test_the_curves_differ():
     assert np.linalg.matrix_rank(shapes['spiral'] - CENTRE, tol=1e-9) == 2
 
 
+@pytest.mark.slow
 @given(st.floats(-math.pi, math.pi), st.floats(-math.pi / 2, math.pi / 2))
 def test_plane_axes_are_right_handed(yaw, pitch):
     normal = np.array([math.cos(pitch) * math.cos(yaw), math.cos(pitch) * math.sin(yaw), math.sin(pitch)])

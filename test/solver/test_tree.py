@@ -53,6 +53,7 @@ def apart(request) -> Tree:
     return Tree.from_file(shared_path('arms', 'dual_xarm5.urdf'), tools)
 
 
+@pytest.mark.slow
 def test_tools_that_share_no_joint_get_the_answers_of_solvers_of_their_own_bit_for_bit(apart):
     tree_solver, rng = TreeSolver(apart), np.random.default_rng(1)
     solvers = {name: IkSolver(arm) for name, arm in apart.arms.items()}
@@ -77,6 +78,7 @@ def test_tools_that_share_no_joint_get_the_answers_of_solvers_of_their_own_bit_f
         before, q = q, found.q
 
 
+@pytest.mark.slow
 def test_every_pair_of_reachable_goals_is_solved(body, solver):
     arms = {name: PlainArm(torso_text(), tool.tip_link) for name, tool in TOOLS.items()}
     for q in body.sample(np.random.default_rng(3), 100):
@@ -95,6 +97,7 @@ def test_every_pair_of_reachable_goals_is_solved(body, solver):
 HEAD = {**TOOLS, 'head': Tool('chest', axis=(1.0, 0.0, 0.0), point=(0.1, 0.0, 0.2))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     'make',
     [
@@ -303,6 +306,7 @@ def test_out_of_reach_the_weighted_sum_of_squared_misses_is_least(body, solver):
         assert total <= reference(body, goals, weights) + 1e-8
 
 
+@pytest.mark.slow
 def test_the_reason_names_the_tools_in_conflict(body, solver):
     place, axis = body.fk(body.middle)['left']
     far = {'left': Goal((0.0, 1.1, 0.6), (0.0, 1.0, 0.0)), 'right': Goal((0.0, 1.1, 0.4), (0.0, 1.0, 0.0))}
@@ -449,6 +453,7 @@ def test_shared_joints_take_the_mean_of_the_steps_and_the_others_their_own(body)
             np.testing.assert_allclose(found, wanted, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_transpose_solves_reachable_pairs_within_the_limits(body):
     solver = TreeSolver(body, method='transpose', position_tolerance=1e-4, direction_tolerance=1e-3)
     found = [solver.solve(goals_at(body, q)) for q in body.sample(np.random.default_rng(1), 40)]

@@ -107,6 +107,7 @@ def test_it_asks_for_each_motion_in_turn(model: ArmModel, checked: Checked) -> N
     assert table.joints == pytest.approx(checked.moves[-1].end, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_it_waits_at_a_point(model: ArmModel, checked: Checked) -> None:
     table = Table(model, Runner(checked))
     table.until(lambda: any('arrived' in report.phase for report in table.rig.reports))
@@ -137,6 +138,7 @@ def test_single_steps_move_to_one_point(model: ArmModel, checked: Checked) -> No
     assert (runner.state, runner.point, runner.passes) == (State.PAUSED, 'pick', 0)
 
 
+@pytest.mark.slow
 def test_the_same_joint_goal_waits_until_it_is_not_a_repeat(model: ArmModel) -> None:
     one = check(model, SETTINGS, Program((Point('only', joints=AT),)), AT, again=True)
     table = Table(model, Runner(one, loops=2))
@@ -201,6 +203,7 @@ def test_whatever_else_stops_or_moves_the_arm_ends_the_run(
     assert not table.runner.stops
 
 
+@pytest.mark.slow
 def test_a_rejection_ends_the_run_with_the_name_of_the_point(model: ArmModel, checked: Checked) -> None:
     table = Table(model, Runner(checked))
     table.until(lambda: len(table.orders) == 1 and table.rig.reports[-1].phase == 'arrived')

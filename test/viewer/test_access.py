@@ -64,6 +64,7 @@ def either(
     return local if request.param == '127.0.0.1' else public
 
 
+@pytest.mark.slow
 def test_a_page_behind_a_proxy_is_told_why_and_the_log_once() -> None:
     told: list[str] = []
     with served(warn=told.append) as (port, guard):

@@ -93,6 +93,7 @@ class Drags:
     FIRST, SECOND = '0.1', '0.2'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('taker_waits', [True, False])
 @pytest.mark.parametrize('kind', [Buttoned, Sliders, Drags])
 def test_nothing_that_a_user_does_is_lost_at_any_step(

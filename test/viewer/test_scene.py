@@ -150,6 +150,7 @@ def test_a_broken_mesh_costs_only_itself(tmp_path: Path) -> None:
     assert kinds(drawing, 'b') == ['sphere']
 
 
+@pytest.mark.slow
 def test_the_tool_leaves_a_trail(server: viser.ViserServer) -> None:
     trail = Trail(server, '/trail', np.zeros(3), 0.01, (0, 0, 0))
     for step in range(3):
@@ -163,6 +164,7 @@ def test_the_tool_leaves_a_trail(server: viser.ViserServer) -> None:
     assert np.array_equal(beads.batched_positions, before), 'a tool at rest adds none'
 
 
+@pytest.mark.slow
 def test_a_ray_hits_a_ball_where_it_passes_its_middle_by_less_than_its_radius() -> None:
     ball, rng, seen = trimesh.creation.icosphere(subdivisions=3, radius=0.5), np.random.default_rng(0), set()
     for _ in range(400):
