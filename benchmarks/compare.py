@@ -17,7 +17,7 @@ from benchmarks.compare_report import write
 from benchmarks.goals import KINDS, Goals
 from benchmarks.variants import schedule_rows, switch_rows
 from ik_node import IkSolver, kernels
-from ik_node.solver.methods.registry import METHODS
+from ik_node.solver.methods import METHODS
 
 DEFAULT = 'default'  # IkSolver as it comes: the closed form where there is one, then lm
 COARSE = 1e-3  # m and rad: what many would call there

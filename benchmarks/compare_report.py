@@ -12,7 +12,7 @@ import numpy as np
 from oracles.chain import Array
 
 from benchmarks.compare_answers import RESTARTS, Answers, Result
-from ik_node.solver.methods.registry import METHODS
+from ik_node.solver.methods import METHODS
 from ik_node.solver.restarts import SCHEDULES
 
 mpl.use('agg')

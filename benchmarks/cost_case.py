@@ -31,7 +31,7 @@ from sensor_msgs.msg import JointState
 
 from benchmarks.node import DOWN, Watch, at_rest, goal_waits, processor_time, resident, wait
 from ik_node.model.arm import Arm
-from ik_node.tracks.curves import Track, tip_pose
+from ik_node.tracks import Track, tip_pose
 
 GOAL_RATE = 50.0  # [Hz], that of ik_goals
 CIRCLE = ((0.4, 0.0, 0.2), 0.08, 0.1)  # centre [m], radius [m] and speed [m/s] of ik_goals

@@ -20,9 +20,8 @@ from benchmarks.commits import BASE, base_folder
 from benchmarks.follow_node_case import Stream, streaming
 from benchmarks.tables import Table, heading
 from ik_node import Goal, IkSolver
-from ik_node.control.settings.arm import ArmSettings
-from ik_node.tracks.curves import TRACKS, Track
-from ik_node.tracks.placement import Place, place_track
+from ik_node.control.settings import ArmSettings
+from ik_node.tracks import TRACKS, Place, Track, place_track
 
 REAL = ('so101', 'wx250', 'px150', 'xarm5', 'moveo', 'omx_f', 'hebi_a2085_05', 'lrmate200ic5h')
 SEED_PLACE = Place((0.4, 0.0, 0.2), 0.08, (0.0, 0.0, -1.0))

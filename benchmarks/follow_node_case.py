@@ -27,7 +27,7 @@ from rclpy.signals import SignalHandlerOptions
 from sensor_msgs.msg import JointState
 
 from ik_node.ros.conversions import matrix_pose
-from ik_node.tracks.curves import tip_pose
+from ik_node.tracks import tip_pose
 
 APART = 0.6  # [s] from the goal of the start: then it is no part of the stream
 PATIENCE = 15.0  # [s] for an arm to come to the start

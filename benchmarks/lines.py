@@ -14,9 +14,7 @@ from oracles.reference import Reference
 from benchmarks.least_time import least_time
 from benchmarks.tables import Table, heading
 from ik_node import IkSolver, InputError
-from ik_node.control.paths.lines import LineMotion, plan_lines
-from ik_node.control.paths.path_timing import Bounds
-from ik_node.control.paths.tool_path import ToolPath
+from ik_node.control.paths import Bounds, LineMotion, ToolPath, plan_lines
 
 LINES = 1000
 TIMED = 40  # of the accepted lines are compared with the least time

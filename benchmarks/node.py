@@ -29,7 +29,7 @@ from benchmarks.tables import heading
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import matrix_pose
 from ik_node.share import share_path
-from ik_node.tracks.curves import Track, tip_pose
+from ik_node.tracks import Track, tip_pose
 
 RATE = 100.0  # [Hz] of joint_states, the default
 SECONDS, GOALS = 60.0, 300  # of the stream, from rest

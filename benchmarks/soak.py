@@ -33,7 +33,7 @@ from benchmarks.node import (
 )
 from ik_node.model.arm import Arm
 from ik_node.share import share_path
-from ik_node.tracks.curves import Track, tip_pose
+from ik_node.tracks import Track, tip_pose
 
 MINUTES, RATE = 30.0, 100.0  # [Hz] of the goals
 WARM_UP = 120.0  # [s] at most, and a quarter of the time: caches fill, pools grow

@@ -13,7 +13,7 @@ from oracles.torsos import TOOLS, goals_at, pair, random_goals, torso, torso_tex
 
 from benchmarks.tables import Table, heading, microseconds, percent
 from ik_node import Goal, IkSolver, Tool, Tree, TreeSolver, kernels
-from ik_node.tracks.curves import Track
+from ik_node.tracks import Track
 
 PAIRS, POINTS = 10_000, 200_000
 TOLERANCE = 1e-6  # [m and rad]

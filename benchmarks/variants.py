@@ -12,7 +12,7 @@ from benchmarks.compare_answers import Answers, measure
 from benchmarks.goals import Goals, at_limits, reachable, tied
 from benchmarks.tables import microseconds
 from ik_node import IkSolver
-from ik_node.solver.methods.registry import METHODS
+from ik_node.solver.methods import METHODS
 from ik_node.solver.restarts import SCHEDULES
 
 SCHEDULE_GOALS = {'reachable': (reachable, 2000), 'at limits': (at_limits, 500), 'any direction': (tied, 50)}

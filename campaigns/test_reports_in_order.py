@@ -12,11 +12,10 @@ from node_harness import running
 from small_arm import arm_urdf
 
 from ik_node import kernels
-from ik_node.control.state.report import Level
-from ik_node.control.state.states import State
+from ik_node.control.requests import Level
+from ik_node.control.states import State
 from ik_node.errors import InputError
-from ik_node.ros.goals.node_time import NodeTime
-from ik_node.ros.node import robot_switch
+from ik_node.ros.goals import NodeTime
 
 LONG = 60.0  # [s]
 SOON = 0.02  # [s] in which a thread ends that no lock holds up
@@ -40,7 +39,7 @@ def rejects_a_description(node, monkeypatch):
     def build(*_):
         raise InputError('made up')
 
-    monkeypatch.setattr(robot_switch, 'build_models', build)
+    monkeypatch.setattr(node, 'build_models', build)
     return lambda: node._switch.prepare('another')
 
 

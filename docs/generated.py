@@ -21,24 +21,24 @@ from ik_node.settings import BIG
 HERE = Path(__file__).parent
 FIGURES = HERE / 'explanation' / 'figures.json'
 SETTINGS = {
-    'ik_node': 'ik_node.control.settings.arm.ArmSettings',
-    'ik_goals': 'ik_node.tracks.settings.TrackSettings',
-    'ik_viewer': 'ik_node.viewer.settings.ViewerSettings',
-    'ik_marker': 'ik_node.ros.tool_settings.ToolSettings',
-    'ik_plant': 'ik_node.sim.settings.PlantSettings',
-    'ik_servos': 'ik_node.ros.servos.settings.ServoSettings',
+    'ik_node': 'ik_node.control.settings.ArmSettings',
+    'ik_goals': 'ik_node.tracks.TrackSettings',
+    'ik_viewer': 'ik_node.viewer.node.ViewerSettings',
+    'ik_marker': 'ik_node.ros.parameters.ToolSettings',
+    'ik_plant': 'ik_node.sim.plant.PlantSettings',
+    'ik_servos': 'ik_node.servos.settings.ServoSettings',
 }
 INTERFACES = {
     'ik_node': 'ik_node.ros.interfaces',
-    'ik_servos': 'ik_node.ros.servos.interfaces',
+    'ik_servos': 'ik_node.servos.node',
 }
 PROGRAMS = {
-    'ik_solve': 'ik_node.cli.solve',
-    'ik_inspect': 'ik_node.cli.inspect',
-    'ik_reach': 'ik_node.cli.reach',
-    'ik_batch': 'ik_node.cli.batch',
-    'ik_retarget': 'ik_node.cli.retarget',
-    'ik_place': 'ik_node.cli.place',
+    'ik_solve': 'ik_node.tools.solve',
+    'ik_inspect': 'ik_node.tools.inspect',
+    'ik_reach': 'ik_node.tools.reach',
+    'ik_batch': 'ik_node.tools.batch',
+    'ik_retarget': 'ik_node.tools.retarget',
+    'ik_place': 'ik_node.tools.place',
     'ik_servo_check': 'ik_node.servos.check.program',
     'ik_goto': 'ik_node.ros.programs.goto',
     'ik_play': 'ik_node.ros.programs.play',
@@ -103,7 +103,7 @@ def quality(one: Any) -> str:
 
 def messages() -> str:
     """Return what ~/status and ~/goal_state contain, as tables."""
-    from ik_node.ros.goals.reports import KEYS, NUMBERS
+    from ik_node.ros.goals import KEYS, NUMBERS
 
     lines = ['`~/status` contains, as text under these keys:', '', '| key | |', '|---|---|']
     lines += [f'| `{key}` | {text} |' for key, text in KEYS.items()]
@@ -138,7 +138,7 @@ def programs() -> str:
 
 def reasons() -> str:
     """Return the results of a goal, the causes with their remedies, and the states of an arm."""
-    from ik_node.control.state.states import State
+    from ik_node.control.states import State
     from ik_node.solver.goal import Cause, Status
 
     lines = ['# Results, reasons and states', '', '## Results of a goal', '']
@@ -170,7 +170,7 @@ def examples() -> dict[str, str]:
 def api() -> str:
     """Return a page with every public name of ik_node."""
     import ik_node
-    from ik_node.solver.methods.registry import METHODS
+    from ik_node.solver.methods import METHODS
     from ik_node.solver.restarts import SCHEDULES, Schedule
 
     lines = ['# Python API', '', 'Everything that `from ik_node import ...` offers.']

@@ -5,10 +5,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ik_node.control.motion.trajectory import Trajectory
-    from ik_node.control.paths.lines import LineMotion, plan_lines
-    from ik_node.control.paths.path_timing import Bounds
-    from ik_node.control.paths.tool_path import ToolPath
+    from ik_node.control.paths import Bounds, LineMotion, ToolPath, plan_lines
+    from ik_node.control.trajectory import Trajectory
     from ik_node.errors import IkError, InputError, KernelError, MissingError, UrdfError
     from ik_node.model.arm import Arm
     from ik_node.model.tree import Tool, Tree
@@ -23,9 +21,9 @@ if TYPE_CHECKING:
         Solutions,
         Status,
     )
-    from ik_node.solver.proof.proof import Proof
+    from ik_node.solver.proof import Proof
     from ik_node.solver.solver import IkSolver
-    from ik_node.solver.trees.tree_solver import TreeBatchSolution, TreeSolution, TreeSolver
+    from ik_node.solver.trees import TreeBatchSolution, TreeSolution, TreeSolver
 
 __all__ = [
     'Arm',
@@ -58,18 +56,16 @@ __all__ = [
 ]
 
 _NAMES = {
-    'control.motion.trajectory': 'Trajectory',
-    'control.paths.lines': 'LineMotion plan_lines',
-    'control.paths.path_timing': 'Bounds',
-    'control.paths.tool_path': 'ToolPath',
+    'control.paths': 'Bounds LineMotion ToolPath plan_lines',
+    'control.trajectory': 'Trajectory',
     'errors': 'IkError InputError KernelError MissingError UrdfError',
     'model.arm': 'Arm',
     'model.tree': 'Tool Tree',
     'model.urdf.reader': 'read_urdf',
     'solver.goal': 'BatchSolution Cause Goal PathSolution Reason Solution Solutions Status',
-    'solver.proof.proof': 'Proof',
+    'solver.proof': 'Proof',
     'solver.solver': 'IkSolver',
-    'solver.trees.tree_solver': 'TreeBatchSolution TreeSolution TreeSolver',
+    'solver.trees': 'TreeBatchSolution TreeSolution TreeSolver',
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike
 
 from ik_node import kernels
 from ik_node.checks import Array, are_names, positive, real_array
-from ik_node.control.teleop.jog_kinematics import JogKinematics
+from ik_node.control.teleop import JogKinematics
 from ik_node.errors import LARGEST, InputError, join_names, quoted, safe_repr
-from ik_node.kernels.arrays.layout import LATERAL
+from ik_node.kernels.arrays import LATERAL
 from ik_node.model.arm import Arm
 from ik_node.model.robot import Robot
 from ik_node.model.urdf.reader import read_file
-from ik_node.servos.calibration import lerobot_file
+from ik_node.servos.calibration import recorded
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.calibration.zeros import ArmCalibration, calibrate
 from ik_node.solver.goal import Cause, Goal, Reason, Solution
@@ -193,7 +193,7 @@ def _calibration(given: str | os.PathLike[str] | ArmCalibration) -> ArmCalibrati
     if not isinstance(given, (str, os.PathLike)):
         raise InputError(f'calibration must be a path or an ArmCalibration, got {safe_repr(given)}')
     profile = read_profile('so101')
-    found = calibrate(profile, {}, file=lerobot_file.read_file(given, profile))
+    found = calibrate(profile, {}, file=recorded.read_file(given, profile))
     for text in found.warnings:
         LOG.warning('calibration: %s', text)
     return found

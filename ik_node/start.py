@@ -103,22 +103,22 @@ def _command(module: str) -> Callable[[], NoReturn]:
     return partial(_run, module, INTERRUPTED)
 
 
-ik_node = _node('ik_node.ros.node.node', 'moves an arm to goals')
+ik_node = _node('ik_node.ros.node', 'moves an arm to goals')
 ik_viewer = _node('ik_node.viewer.node', 'shows an arm in a browser, where its goal can be dragged')
-ik_marker = _node('ik_node.ros.rviz.marker_node', 'shows the goal of an arm in RViz as a marker to drag')
+ik_marker = _node('ik_node.ros.marker_node', 'shows the goal of an arm in RViz as a marker to drag')
 ik_goals = _node('ik_node.ros.programs.track_player', 'publishes goals along a track')
 ik_plant = _node('ik_node.sim.node', 'simulates an arm and its controllers')
 ik_teleop = _node('ik_node.ros.programs.teleop_keys', 'moves an arm with the keys of a terminal')
-ik_servos = _node('ik_node.ros.servos.node', 'drives an arm with servos on a bus')
+ik_servos = _node('ik_node.servos.node', 'drives an arm with servos on a bus')
 ik_goto = _command('ik_node.ros.programs.goto')  # sends a goal and waits for the arm
 ik_play = _command('ik_node.ros.programs.play')  # runs a program of taught points
 ik_demo = partial(_run, 'ik_node.startup.demo', STOPPED)  # runs solver, viewer and goals
-ik_inspect = _command('ik_node.cli.inspect')  # describes an arm
-ik_reach = _command('ik_node.cli.reach')  # draws the workspace of an arm
-ik_solve = _command('ik_node.cli.solve')  # solves a goal
-ik_batch = _command('ik_node.cli.batch')  # solves the goals of a file
-ik_retarget = _command('ik_node.cli.retarget')  # replaces the poses of a dataset by joint positions
-ik_place = _command('ik_node.cli.place')  # finds where to put an arm
+ik_inspect = _command('ik_node.tools.inspect')  # describes an arm
+ik_reach = _command('ik_node.tools.reach')  # draws the workspace of an arm
+ik_solve = _command('ik_node.tools.solve')  # solves a goal
+ik_batch = _command('ik_node.tools.batch')  # solves the goals of a file
+ik_retarget = _command('ik_node.tools.retarget')  # replaces the poses of a dataset by joint positions
+ik_place = _command('ik_node.tools.place')  # finds where to put an arm
 ik_servo_check = _command('ik_node.servos.check.program')  # checks an arm of bus servos
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from cases import TOLERANCE
 
 from ik_node import Arm, Goal, IkSolver
-from ik_node.kernels.arrays.distance import DISTINCT
-from ik_node.solver.redundancy.self_motions import is_redundant
+from ik_node.kernels.arrays import DISTINCT
+from ik_node.solver.redundancy import is_redundant
 
 
 def least_gap(arm: Arm, q, solutions) -> float:

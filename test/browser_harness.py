@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from waiting import wait_for
 
-from ik_node.viewer.scene.scene import EYE, EYE_TARGET, FIELD_OF_VIEW
+from ik_node.viewer.scene import EYE, EYE_TARGET, FIELD_OF_VIEW
 
 webdriver = pytest.importorskip('selenium.webdriver', reason='selenium is not installed')
 exceptions = pytest.importorskip('selenium.common.exceptions')

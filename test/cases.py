@@ -13,7 +13,7 @@ from shared_files import SHARED
 
 from ik_node import Arm, IkSolver
 from ik_node.model.urdf.reader import load_description
-from ik_node.startup.robots import ARMS, SUFFIX, URDF
+from ik_node.startup.arguments import ARMS, SUFFIX, URDF
 
 AXES = {'x': (1, 0, 0), 'y': (0, 1, 0), 'z': (0, 0, 1), '-x': (-1, 0, 0), '-y': (0, -1, 0), '-z': (0, 0, -1)}
 

@@ -2,7 +2,7 @@
 """One suite of checks for every way of solving: the pipeline and each local method, on every arm.
 
 A check is a function of a Subject; test_conformance.py runs all of CHECKS for all subjects. What a
-method may do worse is stated in its row of the registry, ik_node/solver/methods/registry.py, with the reason.
+method may do worse is stated in its row of the registry, ik_node/solver/methods.py, with the reason.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cases import Case
 
 from ik_node import Arm, Goal, IkSolver, InputError, Solution, Status, kernels
 from ik_node.solver.goal import Cause
-from ik_node.solver.methods.registry import METHODS, Promise
+from ik_node.solver.methods import METHODS, Promise
 
 TRUTH = 1e-12  # m and rad: reported errors against another FK at the returned q
 # Arms for which the search alone solves every goal of hardly_reachable, or it is beyond the workspace bounds.

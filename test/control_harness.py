@@ -9,16 +9,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from small_arm import ARM_JOINTS, PARAMETERS
 
-from ik_node.control.controller.controller import ArmController
-from ik_node.control.joints.feedback import CALM
-from ik_node.control.outputs.joint_trajectory import JointTrajectory
-from ik_node.control.outputs.outputs import Output
-from ik_node.control.outputs.setpoint import Setpoint
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.settings.arm import ArmSettings
-from ik_node.control.state.report import Report
-from ik_node.control.state.snapshot import Snapshot
-from ik_node.control.state.states import State
+from ik_node.control.controller import ArmController
+from ik_node.control.joints import CALM
+from ik_node.control.models import ArmModel
+from ik_node.control.outputs import Output
+from ik_node.control.requests import Report, Snapshot
+from ik_node.control.setpoint import JointTrajectory, Setpoint
+from ik_node.control.settings import ArmSettings
+from ik_node.control.states import State
 from ik_node.steady import steady
 
 SETTINGS = ArmSettings(**PARAMETERS)

@@ -34,15 +34,12 @@ from viser.transforms import SE3, SO3
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from ik_node.ros.node.node import IkNode
+from ik_node.ros.node import IkNode
 from ik_node.ros.programs.track_player import GoalsNode
-from ik_node.viewer import input_freshness
-from ik_node.viewer.methods import descent
+from ik_node.viewer import guard, methods, recordings, teach
 from ik_node.viewer.node import ViewerNode
-from ik_node.viewer.panel.buttons import STOP
-from ik_node.viewer.recording import recordings, replay
-from ik_node.viewer.teach import teach
-from ik_node.viewer.worker import Worker
+from ik_node.viewer.panel import STOP
+from ik_node.viewer.section import Worker
 
 KINDS = {'ik_node': IkNode, 'ik_goals': GoalsNode, 'ik_viewer': ViewerNode}
 SOON = 10.0  # [s] for what the thread of the web server does
@@ -259,7 +256,7 @@ class Page:
         data = msgspec.msgpack.encode({'type': kind, **content})
 
         async def handle() -> None:
-            input_freshness._sent_after.set(time.monotonic() - self.age)
+            guard._sent_after.set(time.monotonic() - self.age)
             await server._handle_incoming_message(self._client, _messages.Message.deserialize(data))
 
         asyncio.run_coroutine_threadsafe(handle(), server._background_event_loop).result(SOON)
@@ -329,7 +326,7 @@ def desk() -> Iterator[Desk]:
         patches.enter_context(patch.object(AsyncMessageBuffer, 'push', _log))
         threads = SimpleNamespace(Thread=Inline, Event=threading.Event, Lock=threading.Lock)
         patches.enter_context(patch.object(teach, 'time', SimpleNamespace(sleep=here.run)))
-        for module in (descent, recordings, replay):
+        for module in (methods, recordings, recordings):
             patches.enter_context(patch.object(module, 'threading', threads))
         yield Desk(here)
 

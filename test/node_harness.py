@@ -25,7 +25,7 @@ from waiting import Spinning, answer_of, wait_for
 
 from ik_node.ros import neighbours
 from ik_node.ros.conversions import array_point, matrix_pose
-from ik_node.ros.node.node import IkNode
+from ik_node.ros.node import IkNode
 
 neighbours.SETTLING = 0.0  # domains of their own: there is nobody to find
 TIMEOUT = 60.0  # seconds; a cold compile takes a minute, all else a fraction of a second

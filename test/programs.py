@@ -43,7 +43,7 @@ def check_rejected(ended: Ended, *named: str) -> None:
 
 
 class Here:
-    """Workers as ik_node.batch.workers.Processes, but without processes: a few chunks are read ahead."""
+    """Workers as ik_node.tools.workers.Processes, but without processes: a few chunks are read ahead."""
 
     meanwhile: Callable[[], None] = staticmethod(lambda: None)  # called before each chunk
 

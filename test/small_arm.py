@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.settings import ArmSettings
 
 
 def link(name: str) -> str:

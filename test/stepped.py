@@ -29,10 +29,10 @@ from rclpy.subscription import Subscription
 from rclpy.task import Future
 from rclpy.time import Time
 
-from ik_node.ros import polled
 from ik_node.ros.graph import graph
-from ik_node.ros.node.node import IkNode
+from ik_node.ros.node import IkNode
 from ik_node.steady import steady
+from ik_node.viewer import node
 
 TICK = 1000  # [ns] for which a callback takes
 START = 1_700_000_000 * 10**9  # [ns] since 1970
@@ -303,10 +303,10 @@ class World:
 
     def _service_of(self, client: Any) -> Any:
         name = client.node.resolve_service_name(client.srv_name)
-        for node in dict.fromkeys(one.node for one in self._services):
-            for service in node.services:  # also those that rclpy makes for managed nodes
+        for each in dict.fromkeys(one.node for one in self._services):
+            for service in each.services:  # also those that rclpy makes for managed nodes
                 if service.service_name == name:
-                    service.node = node
+                    service.node = each
                     return service
         return None
 
@@ -420,6 +420,6 @@ def world() -> Iterator[World]:
         patches.enter_context(patch.object(Clock, 'now', time_of))
         patches.enter_context(patch.object(steady, 'read', lambda: (here.ns - START) / 1e9 + 1000.0))
         patches.enter_context(
-            patch.object(polled, '_take', lambda heard: here.take(heard)[0] if heard.inbox else None)
+            patch.object(node, '_take', lambda heard: here.take(heard)[0] if heard.inbox else None)
         )
         yield here

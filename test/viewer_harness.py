@@ -21,7 +21,7 @@ from waiting import Spinning, wait_for
 
 from ik_node.model.urdf.reader import load_description
 from ik_node.ros.conversions import array_point, matrix_pose, pose_matrix
-from ik_node.ros.goals.goal_requests import REPEAT
+from ik_node.ros.goals import REPEAT
 from ik_node.steady import steady
 
 ROOT = Path(__file__).resolve().parents[1]

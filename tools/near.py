@@ -16,8 +16,9 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = {
     'kernels': ('model', 'solver'),
     'model': ('model', 'solver'),
-    'tracks': ('control', 'solver'),
     'startup': ('launch',),
+    'tools': ('batch', 'cli', 'placement', 'reach'),
+    'viewer': ('recording', 'viewer'),
 }
 # What else is in the repository.
 BESIDE = {'launch': 'launch', 'urdf': 'model', 'config': 'launch', 'tools': 'package'}

@@ -24,7 +24,7 @@ from trajectory_msgs.msg import JointTrajectory
 from campaigns.faults.controllers import Controllers
 from campaigns.faults.robots import TIPS, Robot, bounds, robot, text_of
 from ik_node.ros import neighbours
-from ik_node.ros.node.node import IkNode
+from ik_node.ros.node import IkNode
 
 PACKAGE = Path(neighbours.__file__).parents[1]
 neighbours.SETTLING = 0.0  # there is nobody to find

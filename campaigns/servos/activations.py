@@ -12,9 +12,8 @@ from campaigns.servos.chance import DEGREE, random_faults, scatter
 from campaigns.servos.outcome import Outcome
 from campaigns.servos.remedies import not_said
 from ik_node.errors import IkError
-from ik_node.servos.arm.commands import Commands
 from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
-from ik_node.servos.arm.snapshot import POWERED, Counts
+from ik_node.servos.arm.snapshot import POWERED, Commands, Counts
 from ik_node.servos.arm.survey import memories, survey
 from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.calibration.profile import PROTOCOLS, ArmProfile, read_profile

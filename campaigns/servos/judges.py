@@ -13,7 +13,7 @@ from virtual_time import VirtualBus
 
 from ik_node.servos.arm.goals import SAG
 from ik_node.servos.arm.snapshot import ArmSnapshot
-from ik_node.servos.bus.outstanding import LATEST
+from ik_node.servos.bus.serial_transport import LATEST
 from ik_node.servos.calibration.profile import ArmProfile
 from ik_node.servos.calibration.zeros import JointCalibration
 

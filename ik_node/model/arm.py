@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arm: one chain of a robot with a tool at its end, as frozen arrays."""
+"""Arm: one chain of a robot with a tool at its end, as frozen arrays; its default tip and its zero pose."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,17 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from ik_node import kernels
 from ik_node.checks import Array, real_array, unit_vector, vector3, whole
 from ik_node.errors import ChainError, InputError, escaped, quoted, safe_repr, titled
-from ik_node.kernels.arrays import layout
+from ik_node.kernels import arrays
 from ik_node.model.ball import nothing_left
-from ik_node.model.default_tip import default_tip
-from ik_node.model.degrees_of_freedom import (
-    RANK_TOLERANCE,
-    describe_dof,
-    generic_rank,
-    median_condition,
-    random_jacobians,
-)
-from ik_node.model.joint import Joint
 from ik_node.model.plausibility import (
     Span,
     doubtful_lengths,
@@ -36,7 +28,262 @@ from ik_node.model.plausibility import (
 )
 from ik_node.model.robot import Robot
 from ik_node.model.urdf.reader import read_file, read_urdf
-from ik_node.model.zero_pose import zero_pose
+
+from .joint import Joint
+
+
+def zero_pose(
+    chain: Sequence[Joint],
+    drivers: Mapping[str, tuple[str, float, float]],
+    joint_names: Sequence[str],
+    tool_point: Array,
+    tool_axes: Array,
+) -> tuple[Array, Array]:
+    """Return the arrays (joints, tool) of kernels/arrays.py for a chain, base to tip.
+
+    drivers: the joint that moves each movable one, with ratio and shift; joint_names: those joints, in order.
+    tool_point (3,) [m], tool_axes (3, 2), main and lateral axis: in the last link's frame.
+    """
+    pose = np.eye(4)
+    rows: list[Array] = []
+    last: Array = np.zeros(3)
+    for joint in chain:
+        pose = pose @ joint.origin
+        if joint.type == 'fixed':
+            continue
+        driver, ratio, shift = drivers[joint.name]
+        row = np.empty(arrays.SHIFT + 1)
+        row[arrays.AXIS] = pose[:3, :3] @ joint.axis
+        row[arrays.OFFSET] = pose[:3, 3] - last
+        row[arrays.PRISMATIC] = joint.type == 'prismatic'
+        row[arrays.VARIABLE] = joint_names.index(driver)
+        row[arrays.RATIO], row[arrays.SHIFT] = ratio, shift
+        rows.append(row)
+        last = pose[:3, 3]
+    point = pose[:3, :3] @ tool_point + pose[:3, 3] - last
+    turned = pose[:3, :3] @ tool_axes
+    return np.array(rows), np.concatenate([point, turned[:, 0], turned[:, 1]])
+
+
+TOOL_FRAME = 'tool0'  # the tip of an arm by the convention of ROS-Industrial
+MOST_FINGERS = 50  # ends of longest chains that are considered
+SHOWN_TIPS = 5  # other links that the note names
+MOST_JAW_TRAVEL = 0.1  # [m]
+ROLLS = 0.8  # cosine between an axis and the arm before it, from which the joint rolls the tool
+SAME_PLACE = 1e-3  # [m] between two joints in one place
+_FINGER = re.compile('grip|jaw|finger|claw', re.IGNORECASE)
+_MOVING = re.compile('jaw|finger|claw|mov', re.IGNORECASE)  # a part of a gripper, not the gripper as a whole
+_WRIST = re.compile('wrist|roll|rot|pitch|yaw|twist|flex|tilt', re.IGNORECASE)
+WHOLE_ARM = 5  # joints: fewer do not lose one that moves a link called gripper
+
+
+class DefaultTip(NamedTuple):
+    """The link, and a sentence that lists the alternatives, None if there are none."""
+
+    link: str
+    note: str | None
+
+
+def default_tip(robot: Robot) -> DefaultTip:
+    """Return the first of these that exists; mimic joints count as joints.
+
+    1. tool0, if a joint moves it.
+    2. The frame between the fingers: every longest chain ends in a link that its last joint moves, and has
+       one independent joint more than the only leaf that is fixed to the link where they branch. That leaf.
+    3. The link that carries a single jaw, where the longest chain ends with one (see _jaw): a frame that is
+       fixed to it and bears the name of a gripper, else the link itself.
+    4. The end of the longest chain.
+    5. If there are several: the link where they branch into separate joints, if more joints lead to it than
+       from it to their ends (it carries the fingers of a gripper, not the arms of a torso).
+    Raises ChainError that lists the candidates if none of these exists, or no joint can move.
+    """
+    if TOOL_FRAME in robot.links and any(joint.movable for joint in robot.path(TOOL_FRAME)):
+        return DefaultTip(TOOL_FRAME, None)
+    leaves = robot.leaves()
+    most = max(leaves.values())
+    if most == 0:
+        raise ChainError('the robot has no movable joint: every joint is fixed, planar or floating')
+    longest = [leaf for leaf, count in leaves.items() if count == most]
+    if len(longest) > MOST_FINGERS:
+        raise ChainError(_ambiguous(robot, longest))
+    paths = [robot.path(leaf) for leaf in longest]
+    hand = _hand(robot, paths)
+    tip, jaw = _frame_between(robot, paths, hand, leaves), None
+    if tip is None and len(longest) == 1:
+        tip, jaw = longest[0], _jaw(robot, paths[0])
+        if jaw is not None:
+            tip = _hand_frame(robot, jaw.parent, leaves)
+    if tip is None and _carries_fingers(robot, hand, paths):
+        tip = hand
+    if tip is None:
+        raise ChainError(_ambiguous(robot, longest, f' they branch at {quoted(hand)};'))
+    return DefaultTip(tip, _note(robot, tip, leaves, jaw))
+
+
+def _ambiguous(robot: Robot, longest: Sequence[str], branch: str = '') -> str:
+    return (
+        f'the longest movable chain has {len(longest)} ends, so tip_link must be given;{branch} '
+        f'movable joints by leaf: {robot.leaves_text()}'
+    )
+
+
+def _hand(robot: Robot, paths: Sequence[Sequence[Joint]]) -> str:
+    """Return the last link that all paths share, the one before the end where there is only one path."""
+    if len(paths) == 1:
+        return paths[0][-1].parent
+    shared = [joints[0] for joints in zip(*paths, strict=False) if len(set(joints)) == 1]
+    return shared[-1].child if shared else robot.root
+
+
+def _frame_between(
+    robot: Robot, paths: Sequence[Sequence[Joint]], hand: str, leaves: Mapping[str, int]
+) -> str | None:
+    """Return the frame between the fingers at the ends of paths, as in default_tip."""
+    if not all(path[-1].movable for path in paths):
+        return None
+    frames = _frames_on(robot, hand, leaves)
+    if len(frames) != 1 or leaves[frames[0]] == 0:
+        return None
+    own = _independent(robot, robot.path(frames[0]))
+    return frames[0] if all(_independent(robot, path) == own + 1 for path in paths) else None
+
+
+def _frames_on(robot: Robot, hand: str, leaves: Mapping[str, int]) -> list[str]:
+    """Return the leaves that are fixed to a link."""
+    body = {robot.root: robot.root}  # by link, the first of the links that are fixed to each other
+    for joint in robot.joints.values():
+        body[joint.child] = body[joint.parent] if joint.type == 'fixed' else joint.child
+    return [leaf for leaf in leaves if body[leaf] == body[hand]]
+
+
+def _jaw(robot: Robot, path: Sequence[Joint]) -> Joint | None:
+    """Return the last movable joint of a path if it is the jaw of a gripper and no joint of the arm.
+
+    It bears the name of a gripper and not that of a wrist, the arm has at least two more joints, WHOLE_ARM
+    where only a link is called so, and it does not roll the tool: its axis is not along the arm. A prismatic
+    one travels at most MOST_JAW_TRAVEL.
+    """
+    moved = [k for k, joint in enumerate(path) if joint.movable]
+    jaw = path[moved[-1]]
+    named = _FINGER.search(jaw.name) or _MOVING.search(jaw.child)
+    if not (named or _FINGER.search(jaw.child)) or _WRIST.search(jaw.name):
+        return None
+    if _independent(robot, path[: moved[-1]]) < (2 if named else WHOLE_ARM):
+        return None
+    if jaw.type == 'prismatic':
+        return jaw if jaw.upper - jaw.lower <= MOST_JAW_TRAVEL else None
+    pose = np.eye(4)  # of the jaw in a link before it, with the joints between at zero
+    for k in range(moved[-1], -1, -1):
+        pose = path[k].origin @ pose
+        length = float(np.linalg.norm(pose[:3, 3]))
+        if length > SAME_PLACE and (k == 0 or path[k - 1].movable):
+            along = abs(float(pose[:3, 3] @ pose[:3, :3] @ jaw.axis)) / length
+            return jaw if along < ROLLS else None
+    return jaw
+
+
+def _hand_frame(robot: Robot, hand: str, leaves: Mapping[str, int]) -> str:
+    """Return the only frame on a link that bears the name of a gripper, else the link."""
+    frames = [leaf for leaf in _frames_on(robot, hand, leaves) if _FINGER.search(leaf)]
+    return frames[0] if len(frames) == 1 else hand
+
+
+def _carries_fingers(robot: Robot, hand: str, paths: Sequence[Sequence[Joint]]) -> bool:
+    """Whether each path leaves hand by separate joints, fewer than those that lead to hand."""
+    first = len(robot.path(hand))
+    own = _independent(robot, robot.path(hand))
+    beyond = [_independent(robot, path[first:]) for path in paths]
+    return min(beyond) > 0 and max(beyond) < own
+
+
+def _independent(robot: Robot, path: Sequence[Joint]) -> int:
+    return len({robot.driver(joint.name).joint for joint in path if joint.movable})
+
+
+def _note(robot: Robot, tip: str, leaves: Mapping[str, int], jaw: Joint | None) -> str | None:
+    """Return the alternatives to tip as a sentence, the links with the most joints first.
+
+    jaw: which the arm leaves out.
+    """
+    others = sorted(
+        (leaf for leaf, count in leaves.items() if count and leaf != tip), key=lambda x: -leaves[x]
+    )
+    parts = []
+    if others:
+        more = f' and {len(others) - SHOWN_TIPS} more' if len(others) > SHOWN_TIPS else ''
+        first = ', '.join(f'{quoted(leaf)} ({leaves[leaf]})' for leaf in others[:SHOWN_TIPS])
+        parts.append(f'other ends: {first}{more}')
+    if jaw is not None:
+        parts.append(
+            f'joint {quoted(jaw.name)} is taken for the jaw of a gripper, so the arm does not use it; '
+            f'use tip_link {quoted(jaw.child)} to include it'
+        )
+    if not parts:
+        return None
+    count = robot.movable_above()[tip]
+    return (
+        f'tip_link is not set, using {quoted(tip)} ({count} movable joints); {"; ".join(parts)}; '
+        'set tip_link to choose another'
+    )
+
+
+RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
+
+
+def random_jacobians(
+    jacobian: Callable[[Array], Array], prismatic: NDArray[np.bool_], reach: float
+) -> list[Array]:
+    """Return Jacobians (6, n) at random configurations, lengths as shares of the reach [m]."""
+    rng = np.random.default_rng(0)
+    scale = np.array([1 / reach, 1 / reach, 1 / reach, 1.0, 1.0, 1.0])[:, None]
+    span = np.where(prismatic, reach, 1.0)
+    configurations = rng.uniform(-np.pi, np.pi, (16, prismatic.size)) * span
+    return [jacobian(q) * scale * span for q in configurations]
+
+
+def generic_rank(jacobians: Sequence[Array]) -> int:
+    """Return the largest rank of these Jacobians."""
+    ranks = []
+    for jacobian in jacobians:
+        values = np.linalg.svd(jacobian, compute_uv=False)
+        ranks.append(int((values > RANK_TOLERANCE * values[0]).sum()))
+    return max(ranks)
+
+
+def median_condition(jacobians: Sequence[Array], reach: float) -> float:
+    """Return the median condition number of Jacobians (6, n) of rank 5, positions as shares of reach [m]."""
+    scale = np.repeat([1.0 / reach, 1.0], 3)[:, None]
+    values = [np.linalg.svd(scale * jacobian, compute_uv=False) for jacobian in jacobians]
+    return float(1.0 / np.median([value[4] / value[0] for value in values]))
+
+
+def describe_dof(effective: int, practical: int, condition: float) -> str:
+    """Return effective DoF as text, with their meaning for goals."""
+    count = f'{effective} effective DoF'
+    if effective < 4:
+        return f'{count}: few goals with a direction can be met; use position-only goals with this arm'
+    if practical < effective:
+        count = f'{count}, in practice 4 (condition number {condition:.0f})'
+    if practical == 4:
+        return (
+            f'{count}: the position constrains the direction of the tool axis, '
+            'so most directions can only be approximated'
+        )
+    return (
+        f'{count}: position and direction of the tool axis can be varied independently, '
+        'but not every direction can be reached at every position'
+    )
+
+
+def least_singular_values(jacobians: Array, reach: float, rank: int) -> Array:
+    """Return the rank-th largest singular values (N,) of Jacobians (N, 6, n), lengths in reaches of the arm.
+
+    reach [m]. rank: the effective degrees of freedom, so that 0 means a singular configuration.
+    """
+    scale = np.repeat([max(reach, 1e-3), 1.0], 3)[:, None]
+    values: Array = np.linalg.svd(jacobians / scale, compute_uv=False)[:, rank - 1]
+    return values
+
 
 MOST_JOINTS = 64  # movable joints of a chain: its Jacobians grow with the square
 MOST_SAMPLES = 10**7  # configurations drawn at once: more would fill the memory
@@ -54,7 +301,7 @@ class Arm:
     perpendicular to tool_axis. A joint that mimics another is not a variable of the arm.
     warnings: those of the robot, questions about its units, and the candidates for a tip_link not given.
     balls: the ball joints of the robot whose joints the arm has; those with limits have rows in limits.
-    joints, tool, limits, period: see kernels/arrays/layout.py. All arrays are read-only.
+    joints, tool, limits, period: see kernels/arrays.py. All arrays are read-only.
     """
 
     def __init__(
@@ -103,8 +350,8 @@ class Arm:
         self.warnings = (*robot.warnings, *doubts, *((note,) if note else ()))
         self.balls = tuple(ball for ball in robot.balls if set(ball.joints) <= set(self.joint_names))
         self.limits = frozen(np.vstack([self.lower, self.upper, *self._ball_rows(chain)]))
-        ratios = self.joints[:, layout.RATIO]
-        odd = set(self.joints[ratios != np.round(ratios), layout.VARIABLE].astype(int))
+        ratios = self.joints[:, arrays.RATIO]
+        odd = set(self.joints[ratios != np.round(ratios), arrays.VARIABLE].astype(int))
         self.period = frozen(
             np.array([0.0 if self.prismatic[i] or i in odd else 2 * np.pi for i in range(self.n)])
         )
@@ -169,19 +416,19 @@ class Arm:
 
         Raises InputError unless position is three numbers up to LARGEST.
         """
-        away = vector3('position', position) - self.joints[0, layout.OFFSET]
+        away = vector3('position', position) - self.joints[0, arrays.OFFSET]
         return goal_too_far(math.hypot(*away.tolist()), self.reach)
 
     def _lengths(self, names: Sequence[str]) -> dict[str, float]:
         """Return the length [m] of each link after the first joint, by its end; names: of all joints."""
-        offsets = [*self.joints[1:, layout.OFFSET], self.tool[:3]]
+        offsets = [*self.joints[1:, arrays.OFFSET], self.tool[:3]]
         ends = [*(f'joint {quoted(name)}' for name in names[1:]), 'the tool point']
         return {end: float(np.linalg.norm(offset)) for end, offset in zip(ends, offsets, strict=True)}
 
     @cached_property
     def is_plain(self) -> bool:
         """Whether each joint of the chain is a variable of its own: none mimics another."""
-        drives = self.joints[:, layout.VARIABLE : layout.SHIFT + 1]
+        drives = self.joints[:, arrays.VARIABLE : arrays.SHIFT + 1]
         return np.array_equal(drives, [(variable, 1.0, 0.0) for variable in range(self.n)])
 
     @cached_property
@@ -205,10 +452,10 @@ class Arm:
     @cached_property
     def reach(self) -> float:
         """Upper bound [m] of the distance from the first joint to the tool point, for all joint positions."""
-        offsets = np.linalg.norm(self.joints[1:, layout.OFFSET], axis=1).sum() + np.linalg.norm(self.tool[:3])
-        row = self.joints[self.joints[:, layout.PRISMATIC] != 0]
-        driver = row[:, layout.VARIABLE].astype(int)
-        ends = row[:, layout.RATIO] * self.limits[:2, driver] + row[:, layout.SHIFT]
+        offsets = np.linalg.norm(self.joints[1:, arrays.OFFSET], axis=1).sum() + np.linalg.norm(self.tool[:3])
+        row = self.joints[self.joints[:, arrays.PRISMATIC] != 0]
+        driver = row[:, arrays.VARIABLE].astype(int)
+        ends = row[:, arrays.RATIO] * self.limits[:2, driver] + row[:, arrays.SHIFT]
         return float(offsets + np.abs(ends).max(axis=0).sum()) if len(row) else float(offsets)
 
     def sample(self, rng: np.random.Generator, count: int) -> Array:

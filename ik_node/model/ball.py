@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ik_node.model.joint import Joint
+from .joint import Joint
 
 POINT_TOLERANCE = 1e-6  # [m] between the three joints
 ANGLE_TOLERANCE = 1e-4  # [rad] off perpendicular, or off parallel

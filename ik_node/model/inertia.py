@@ -12,8 +12,7 @@ from transforms3d.euler import euler2mat
 
 from ik_node.checks import Array
 from ik_node.model.robot import Robot
-from ik_node.model.urdf.elements import Element, named, parse_xml
-from ik_node.model.urdf.findings import Reading
+from ik_node.model.urdf.elements import Element, Reading, named, parse_xml
 
 MASS_PER_LENGTH = 1.5  # [kg/m] of a link without a mass
 SHORTEST = 0.03  # [m]: a made-up link is as long as this at least

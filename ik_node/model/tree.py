@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike
 
 from ik_node.checks import Array, are_names, real_array
 from ik_node.errors import InputError, join_names, quoted, safe_repr, titled
-from ik_node.kernels.arrays.layout import SHIFT, VARIABLE
-from ik_node.model.arm import Arm, frozen, joint_array
+from ik_node.kernels.arrays import SHIFT, VARIABLE
 from ik_node.model.robot import Robot
 from ik_node.model.urdf.reader import read_file, read_urdf
+
+from .arm import Arm, frozen, joint_array
 
 
 def joined(joints: Mapping[str, Collection[str]]) -> tuple[tuple[str, ...], ...]:

@@ -7,24 +7,107 @@ The reference of the documentation is generated from these.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import re
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any, ClassVar
 
-from rclpy.callback_groups import CallbackGroup
+from rclpy.callback_groups import CallbackGroup, MutuallyExclusiveCallbackGroup
+from rclpy.impl.implementation_singleton import rclpy_implementation
+from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
 from rclpy.publisher import Publisher
-from rclpy.qos import QoSProfile
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
 from std_msgs.msg import Header
 
 from ik_node.errors import escaped
 from ik_node.model.urdf.elements import MOST_CHARACTERS
-from ik_node.ros.compat import MessageInfo, installed, with_message_info
-from ik_node.ros.qos import BURST, GOAL_QOS, LATCHED, MEASURED, NEWEST, STREAM
-from ik_node.ros.remarks import Remarks
+
+MessageInfo = Mapping[str, Any]  # source_timestamp, received_timestamp [ns], publication_sequence_number
+RCLError: type[Exception] = rclpy_implementation.RCLError  # rclpy exports it nowhere
+
+
+def wrap_change_state(node: LifecycleNode, wrapped: Callable[[Any], Any]) -> None:
+    """Replace the callback of the service change_state by what wrapped makes of it.
+
+    It gets a group of its own: other callbacks run while it awaits something, and it is not called again.
+    """
+    service = node._service_change_state
+    service.callback = wrapped(service.callback)
+    service.callback_group = MutuallyExclusiveCallbackGroup()
+    service.callback_group.add_entity(service)
+
+
+def with_message_info(callback: Callable[[Any, MessageInfo], None]) -> Callable[..., None]:
+    """Return a callback of a subscription that gets the MessageInfo: an empty one from rclpy of Humble."""
+    if hasattr(Subscription, 'CallbackType'):
+        return callback
+    return lambda message: callback(message, {})
+
+
+def given_parameters(node: Node) -> Mapping[str, Any]:
+    """Return the parameters that a node was started with, declared or not."""
+    given: Mapping[str, Any] = getattr(node, '_parameter_overrides', {})
+    return given
+
+
+def installed(module: str, name: str) -> Any:
+    """Return a message, service or class of a ROS package, or None if the package is not installed."""
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError):
+        return None
+
+
+# One message that late subscribers also receive: robot_description, markers, the last report.
+LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+
+# Goals. The newest is used, but an invalid one must not displace the valid one before it.
+GOAL_QOS = QoSProfile(depth=16)
+
+# Only the newest is used: published goals.
+NEWEST = QoSProfile(depth=1)
+
+# Each, after a pause of the subscriber too: the reference of a controller at up to 1 kHz.
+BURST = QoSProfile(depth=100)
+
+# A stream; slow subscribers may miss messages: joint_states, diagnostics.
+STREAM = QoSProfile(depth=10)
+
+# Compatible with reliable and best-effort publishers; several drivers may each publish some joints.
+MEASURED = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
+
+
+NUMBER = re.compile(r'(?<![\w"])\d[\d.]*(e[+-]?\d+)?')
+OVER = 10.0  # [s] without it, after which something has ended: then it is said again
+APART = 2.0  # [s] from one line to the next
+
+
+class Remarks:
+    """Which sentences are new; those that differ only in numbers say the same."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._heard: dict[str, float] = {}  # when each sentence that was said came last [s]
+        self._said = float('-inf')
+
+    def new(self, sentence: str) -> bool:
+        """Return whether to say a sentence."""
+        now, kind = self._clock(), NUMBER.sub('', sentence)
+        heard = {one: at for one, at in self._heard.items() if now - at < OVER}
+        new = kind not in heard and now - self._said >= APART
+        if new:
+            self._said = now
+        if new or kind in heard:
+            heard[kind] = now
+        self._heard = heard
+        return new
+
 
 HEADER = 512  # [bytes] that a header may have to be named in a refusal
 MANY_JOINTS = 1 << 18  # [bytes]: a message with some thousand joints

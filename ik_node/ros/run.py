@@ -5,24 +5,128 @@ from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import signal
 import sys
 import tempfile
 import threading
+import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import rclpy
 from rclpy.duration import Duration
-from rclpy.executors import SingleThreadedExecutor
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.logging import get_logger
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 
-from ik_node.errors import IkError, InputError
-from ik_node.ros.signal_flag import ENDING, SignalFlag
-from ik_node.ros.spin import CLOSING, spin_until_shutdown
+from ik_node.errors import IkError, InputError, escaped
 from ik_node.steady import steady
+
+ENDING = signal.SIGINT, signal.SIGTERM, signal.SIGHUP  # Ctrl-C, kill, and a terminal that is closed
+
+
+class SignalFlag:
+    """A threading.Event for handlers: the lock of an Event would deadlock where one interrupts another."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def set(self, *_: object) -> None:
+        """Set it; also serves as a signal handler."""
+        self._queue.put(None)
+
+    def is_set(self) -> bool:
+        """Whether it was ever set."""
+        return not self._queue.empty()
+
+    def wait(self, timeout: float) -> None:
+        """Wait until it is set, at most for a time [s]."""
+        with contextlib.suppress(queue.Empty):
+            self._queue.put(self._queue.get(timeout=timeout))
+
+
+PACKAGE = Path(__file__).resolve().parents[1]
+CLOSING = 2.0  # [s] within which a callback in progress should end
+AFTER_ERROR = 0.001  # [s] to wait after an error of rclpy, so that the loop does not spin
+
+
+class SideNode:
+    """A node beside another one, whose callbacks run in a thread of their own: they wait for no others.
+
+    An unexpected error of a callback is logged, and the thread goes on.
+    """
+
+    def __init__(self, beside: Node, task: str) -> None:
+        """task: the end of its name. Callbacks are called once it is started."""
+        name = f'{beside.get_name()}_{task}'
+        self.node = Node(
+            name,
+            context=beside.context,
+            namespace=beside.get_namespace(),
+            cli_args=['--ros-args', '-r', f'__node:={name}'],  # remappings of topics hold here, too
+            enable_rosout=False,
+            start_parameter_services=False,
+            parameter_overrides=[Parameter('start_type_description_service', value=False)],
+        )
+        self._executor = SingleThreadedExecutor(context=beside.context)
+        self._executor.add_node(self.node)
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._spin, name=task, daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def _spin(self) -> None:
+        while True:
+            try:
+                return spin_until_shutdown(self._executor, self.node, self._closing)
+            except Exception:
+                self.node.get_logger().error(f'unexpected error, please report it: {traceback.format_exc()}')
+                time.sleep(AFTER_ERROR)
+
+    def close(self) -> None:
+        """End the thread and the node."""
+        self._closing.set()
+        self._executor.shutdown(timeout_sec=CLOSING)
+        if self._thread.ident is not None:
+            self._thread.join(timeout=CLOSING)
+        self.node.destroy_node()
+
+
+def spin_until_shutdown(executor: SingleThreadedExecutor, node: Node, closing: threading.Event) -> None:
+    """Spin until ROS shuts down, or until rclpy fails while closing is set."""
+    while not _spun(executor, node, closing):
+        pass
+
+
+def _spun(executor: SingleThreadedExecutor, node: Node, closing: threading.Event) -> bool:
+    """Spin until ROS shuts down or rclpy fails; return whether it has shut down.
+
+    rclpy raises for some messages, such as negative times on /clock, before any callback. They must not end
+    the node.
+    """
+    try:
+        executor.spin()
+    except ExternalShutdownException:
+        pass
+    except Exception as error:
+        if closing.is_set() or not node.context.ok():
+            return True
+        frames = traceback.extract_tb(error.__traceback__)
+        if any(PACKAGE in Path(frame.filename).parents for frame in frames if frame.filename != __file__):
+            raise
+        line = f'message ignored, rclpy cannot read it: {type(error).__name__}: {escaped(str(error))}'
+        node.get_logger().error(line, throttle_duration_sec=2.0)
+        time.sleep(AFTER_ERROR)
+        return False
+    return True
+
 
 SWITCH_INTERVAL = 0.0005  # [s]: how long one thread may hold the interpreter while another waits
 NOTICE = 0.1  # [s] within which a signal is processed
@@ -145,3 +249,46 @@ def _find_log_folder() -> None:
     if not writable:
         os.environ['ROS_LOG_DIR'] = folder = tempfile.mkdtemp(prefix='ros-log-')
         print(f'{home} is not writable: ROS logs to {folder}; ROS_LOG_DIR changes that', file=sys.stderr)
+
+
+class Spinner:
+    """Raises KeyboardInterrupt after Ctrl-C, SIGTERM or SIGHUP, but never within rclpy.
+
+    There it would become another exception, which does not stop the arm.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._inside = self._interrupted = False
+
+    def handle_signals(self) -> None:
+        """Handle these signals from now on, except those that are ignored, as under nohup."""
+        for number in ENDING:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._interrupt)
+
+    def ignore_signals(self) -> None:
+        """Ignore these signals from now on, for the few seconds in which the program stops the arm."""
+        for number in ENDING:
+            signal.signal(number, signal.SIG_IGN)
+        self._interrupted = False
+
+    def spin(self, timeout: float) -> None:
+        """Spin once, at most for a time [s]."""
+        self._inside = True
+        try:
+            rclpy.spin_once(self._node, timeout_sec=timeout)
+        finally:
+            self._inside = False
+        if self._interrupted:
+            self._raise()
+
+    def _interrupt(self, *_: object) -> None:
+        if self._inside:
+            self._interrupted = True
+        else:
+            self._raise()
+
+    def _raise(self) -> NoReturn:
+        self._interrupted = False
+        raise KeyboardInterrupt

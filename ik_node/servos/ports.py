@@ -11,8 +11,7 @@ from pathlib import Path
 
 from ik_node.errors import InputError, path_text
 from ik_node.extras import load
-from ik_node.servos.bus.port_errors import ports
-from ik_node.servos.bus.serial_transport import SerialTransport
+from ik_node.servos.bus.serial_transport import SerialTransport, ports
 from ik_node.servos.bus.transport import PortError, Transport
 from ik_node.servos.calibration.profile import PROTOCOLS, ArmProfile
 

@@ -18,16 +18,13 @@ from trajectory_msgs.msg import JointTrajectory
 from ik_node.errors import IkError, InputError
 from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import joint_state, seconds
-from ik_node.ros.goals.node_time import NodeTime
-from ik_node.ros.interfaces import DESCRIPTION, subscribe
+from ik_node.ros.goals import NodeTime
+from ik_node.ros.interfaces import DESCRIPTION, STREAM, Remarks, subscribe
 from ik_node.ros.neighbours import Neighbours
-from ik_node.ros.qos import STREAM
-from ik_node.ros.remarks import Remarks
+from ik_node.ros.parameters import declare
 from ik_node.ros.run import ClosableNode, run
-from ik_node.ros.settings_declaration import declare
-from ik_node.sim.controllers import Controllers
-from ik_node.sim.plant import Plant
-from ik_node.sim.settings import PlantSettings
+
+from .plant import Controllers, Plant, PlantSettings
 
 
 class PlantNode(ClosableNode):

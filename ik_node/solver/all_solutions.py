@@ -10,16 +10,17 @@ from numpy.typing import NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.arrays.layout import CHORD_TOLERANCE, DIRECTION, POSITION_TOLERANCE
+from ik_node.kernels.arrays import CHORD_TOLERANCE, DIRECTION, POSITION_TOLERANCE
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import ClosedForm
-from ik_node.solver.elimination.elimination import MOST_SOLUTIONS, Elimination
 from ik_node.solver.goal import Goal, Solution, Solutions, Status
 from ik_node.solver.limit_distances import held_idle
-from ik_node.solver.redundancy.self_motions import SelfMotions, is_redundant
 from ik_node.solver.restarts import RandomRestarts
 from ik_node.solver.unreachable import UnreachableGoals
 from ik_node.steady import steady
+
+from .elimination import MOST_SOLUTIONS, Elimination
+from .redundancy import SelfMotions, is_redundant
 
 MISSED_SHARE = 1e-3  # restarts continue until the estimated share of missed solutions is below this
 DESCENTS_PER_ESTIMATE = 256

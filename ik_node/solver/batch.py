@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,9 +15,25 @@ from numpy.typing import ArrayLike
 from ik_node.checks import Array, real_array, whole
 from ik_node.errors import InputError, safe_repr
 from ik_node.solver.closed_form import NO_FORM
-from ik_node.solver.cores import usable_cores
 from ik_node.solver.goal import BatchSolution, Goal, Reason, Solution, Status
-from ik_node.solver.pipeline import Pipeline
+
+from .pipeline import Pipeline
+
+QUOTA = Path('/sys/fs/cgroup/cpu.max')  # of a container: microseconds of processor time per period, or max
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use: by its affinity and by the quota of its control group."""
+    try:
+        allowed = len(os.sched_getaffinity(0))
+    except AttributeError:  # only Linux has it
+        allowed = os.cpu_count() or 1
+    try:
+        quota, period = map(int, QUOTA.read_text().split())
+    except (OSError, ValueError):
+        return allowed
+    return min(allowed, max(1, math.ceil(quota / period)))
+
 
 BATCH_PART = 1024  # goals that one thread processes at a time
 

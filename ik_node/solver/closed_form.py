@@ -10,7 +10,7 @@ import numpy as np
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.arrays.layout import AXIS, OFFSET, PRISMATIC
+from ik_node.kernels.arrays import AXIS, OFFSET, PRISMATIC
 from ik_node.model.arm import Arm
 
 AXIS_TOLERANCE = 1e-4  # rad: axes count as parallel up to here; solutions are polished on the true model

@@ -3,24 +3,124 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.arrays.layout import DIRECTION, ITERATIONS, OFFSET, POSITION_TOLERANCE, WEIGHT
-from ik_node.kernels.closest.general import EQUAL
-from ik_node.model.arm import frozen
+from ik_node.kernels.arrays import (
+    C1,
+    C2,
+    C5,
+    DIRECTION,
+    END,
+    ITERATIONS,
+    KIND,
+    LINK1,
+    LINK2,
+    OFFSET,
+    P0,
+    POSITION_TOLERANCE,
+    PRISMATIC,
+    RATIO,
+    SHIFT,
+    SIZE,
+    VARIABLE,
+    WEIGHT,
+)
+from ik_node.kernels.closest import EQUAL
+from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import ClosedForm, Family, with_roll
 from ik_node.solver.goal import Goal
-from ik_node.solver.known_poses import KnownPoses
 from ik_node.solver.restarts import RandomRestarts
-from ik_node.solver.unit_size import UnitSize
 from ik_node.solver.workspace_bounds import radial_bounds
 from ik_node.steady import steady
+
+RANGE = (1e-9, 1e9)  # m: no arm is smaller or larger
+LENGTHS = [C1, C2, C5, END, LINK1, LINK2, P0]  # rows of a form
+
+
+class UnitSize:
+    """The arrays of an arm whose reach is about 1 in its unit of length.
+
+    length [m]: the unit, a power of two, so that nothing is rounded. joints, tool, limits: as those of Arm,
+    in that unit. units (n,): of the variables, length for prismatic ones, else 1. reach: that of the arm, in
+    this unit.
+    """
+
+    def __init__(self, arm: Arm) -> None:
+        reach = min(max(arm.reach, RANGE[0]), RANGE[1])
+        self.length = length = 2.0 ** round(math.log2(reach))
+        self.reach = reach / length
+        self.units = frozen(np.where(arm.prismatic, length, 1.0))
+        joints, tool, limits = arm.joints.copy(), arm.tool.copy(), arm.limits.copy()
+        moves = np.where(joints[:, PRISMATIC] != 0.0, length, 1.0)
+        joints[:, OFFSET] /= length
+        joints[:, RATIO] *= self.units[joints[:, VARIABLE].astype(int)] / moves
+        joints[:, SHIFT] /= moves
+        tool[:3] /= length
+        limits[:2] /= self.units
+        self.joints, self.tool, self.limits = frozen(joints), frozen(tool), frozen(limits)
+
+    def goal(self, packed: Array) -> Array:
+        """Return goal (9,) in this unit."""
+        scaled = packed.copy()
+        scaled[:3] /= self.length
+        return scaled
+
+    def form(self, constants: Array) -> Array:
+        """Return the constants (14, 3) of a closed form in this unit."""
+        scaled = constants.copy()
+        scaled[LENGTHS] /= self.length
+        scaled[KIND, SIZE] /= self.length
+        return frozen(scaled)
+
+
+KNOWN = 2048  # configurations, the same for every goal and seed
+CLUSTERS = 64  # of them; a search starts from one of each
+MOST_CORNERED = 7  # joints of arms whose corners, every joint at a limit, are known ones
+
+
+class KnownPoses:
+    """table (n + 6, KNOWN): configurations with tool poses, as in kernels.tabulate_poses, cluster by cluster.
+
+    In the unit of UnitSize. Each is in the cluster of the nearest of CLUSTERS configurations that are far
+    from each other.
+    """
+
+    def __init__(self, arm: Arm, size: UnitSize, random_seed: int) -> None:
+        samples = arm.sample(np.random.default_rng((random_seed, KNOWN)), KNOWN)
+        if arm.n <= MOST_CORNERED and not arm.has_cones:  # where limits stop many joints, a corner is nearest
+            ends = np.array([samples.min(axis=0), samples.max(axis=0)])
+            ends = np.where(np.isfinite(arm.limits[:2]), arm.limits[:2], ends)
+            samples[: 2**arm.n] = list(itertools.product(*ends.T))
+        span = np.ptp(samples, axis=0)
+        scaled = (samples / np.where(span > 0.0, span, 1.0)).T.copy()
+        nearest, cluster, centre = np.full(KNOWN, np.inf), np.zeros(KNOWN, dtype=np.int64), 0
+        for number in range(CLUSTERS):
+            distance = np.abs(scaled - scaled[:, centre, None]).max(axis=0)
+            cluster[distance < nearest] = number
+            nearest = np.minimum(nearest, distance)
+            centre = int(nearest.argmax())
+        self.table = np.empty((arm.n + 6, KNOWN))
+        ordered = samples[np.argsort(cluster, kind='stable')] / size.units
+        kernels.tabulate_poses(size.joints, size.tool, ordered, 1.0, self.table)
+        self._ends = np.cumsum(np.unique(cluster, return_counts=True)[1])
+
+    def ranked(self, goal: Array, weight: float) -> NDArray[np.int64]:
+        """Return the column of each cluster that is nearest to goal (9,), nearest first.
+
+        weight [m/rad]: of the direction.
+        """
+        ranked = np.empty(len(self._ends), dtype=np.int64)
+        kernels.rank_starts(self.table, self._ends, goal, weight, np.empty(KNOWN), ranked)
+        return ranked
+
 
 WIDE = (0.3, 0.03, 3e-3, 1e-4, 1e-5)  # decreasing weights, times the reach: the direction dominates at first
 NARROW = (0.02, 1e-3, 1e-4, 1e-5)  # the position dominates throughout

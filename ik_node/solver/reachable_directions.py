@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
-from ik_node.solver.cores import usable_cores
+
+from .batch import usable_cores
 
 PART = 16  # positions that one thread processes at a time
 STARTS = 100  # random start configurations per position

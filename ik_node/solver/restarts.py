@@ -15,13 +15,14 @@ from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.errors import InputError, safe_repr
 from ik_node.extras import require
-from ik_node.kernels.arrays.layout import END_AT_LAST, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
+from ik_node.kernels.arrays import END_AT_LAST, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
 from ik_node.kernels.runtime.signatures import SERVING
 from ik_node.kernels.runtime.specialised import filled
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.goal import Goal
-from ik_node.solver.methods.registry import METHODS
 from ik_node.steady import steady
+
+from .methods import METHODS
 
 ITERATIONS_PER_CHECK = 1920  # at most, between two checks of the clock: about half a millisecond
 WEIGHT_PER_REACH = 0.2  # one radian weighs as much as this share of the reach

@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IkSolver: the solver for one arm."""
+"""IkSolver: the solver for one arm; goals, goals that move, paths, and its options."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from ik_node import kernels
 from ik_node.checks import Array, is_array, positive, whole
-from ik_node.errors import InputError, safe_repr
-from ik_node.kernels.arrays.layout import LATERAL
+from ik_node.errors import InputError, KernelError, safe_repr
+from ik_node.kernels.arrays import LATERAL
 from ik_node.model.arm import Arm
-from ik_node.solver.batch import seed_rows, solve_goals
+from ik_node.solver.all_solutions import AllSolutions
+from ik_node.solver.closed_form import NO_FORM, ClosedForm, recognise, recognise_without_roll
 from ik_node.solver.goal import (
     BatchSolution,
     Cause,
@@ -27,14 +30,355 @@ from ik_node.solver.goal import (
     checked_goal,
     pack_goals,
 )
-from ik_node.solver.options import SolverOptions
-from ik_node.solver.path import best_path
-from ik_node.solver.pipeline import errors_of
-from ik_node.solver.redundancy.locked_joints import are_named
-from ik_node.solver.solver_parts import SolverParts
+from ik_node.solver.restarts import RandomRestarts, kernels_of
+from ik_node.solver.unreachable import UnreachableGoals
+from ik_node.steady import steady
+
+from .batch import seed_rows, solve_goals
+from .closest import ClosestByMethod, ClosestSearch
+from .elimination import elimination_of
+from .methods import METHODS
+from .pipeline import ByFormula, Pipeline, errors_of
+from .redundancy import LockedJoints, Solver, are_named, self_motions_of
+from .spare_roll import SpareRoll
 
 if TYPE_CHECKING:
-    from ik_node.solver.proof.proof import Proof
+    from .proof import Proof
+
+COMPILE = ('background', 'wait')
+
+
+class SolverOptions(NamedTuple):
+    """The options of IkSolver; see there."""
+
+    method: str
+    method_options: Mapping[str, bool] | None
+    schedule: str
+    closed_form: bool
+    position_tolerance: float
+    direction_tolerance: float
+    restarts: int
+    time_budget: float
+    random_seed: int
+    direction_weight: float | None
+    compile: str
+
+    def checked(self) -> SolverOptions:
+        """Return them with plain floats and integers. Raises InputError.
+
+        method_options and schedule are left to RandomRestarts.
+        """
+        method, weight = self.method, self.direction_weight
+        if not isinstance(self.compile, str) or self.compile not in COMPILE:
+            raise InputError(f'compile must be one of {", ".join(COMPILE)}, got {safe_repr(self.compile)}')
+        if not isinstance(method, str) or method not in METHODS:
+            raise InputError(f'method must be one of {", ".join(METHODS)}, got {safe_repr(method)}')
+        if not isinstance(self.closed_form, (bool, np.bool_)):
+            raise InputError(f'closed_form must be True or False, got {safe_repr(self.closed_form)}')
+        if weight is not None:
+            weight = positive('direction_weight', weight)
+            if method != 'lm':
+                raise InputError(
+                    'direction_weight is supported by method lm only, '
+                    f'got {safe_repr(method)} with {weight!r}'
+                )
+        return self._replace(
+            position_tolerance=positive('position_tolerance', self.position_tolerance),
+            direction_tolerance=positive('direction_tolerance', self.direction_tolerance),
+            restarts=whole('restarts', self.restarts, 0),
+            time_budget=positive('time_budget', self.time_budget, finite=False),
+            random_seed=whole('random_seed', self.random_seed, 0, 2**63 - 1),
+            direction_weight=weight,
+        )
+
+
+AT_LIMIT = 1e-4  # rad or m: a branch that ends this close to a limit ends at the limit
+
+
+class Tracker:
+    """Moves from one configuration to the next goal without changing branch."""
+
+    def __init__(self, arm: Arm, form: ClosedForm | None, options: Array) -> None:
+        """options: of the search."""
+        self._arm, self._options = arm, options
+        self._form = NO_FORM if form is None else form.constants
+        self._work = (3 * arm.n + 8, max(arm.n, 9))  # scratch of kernels.advance
+
+    def advance(
+        self, goal: Goal, q: Array, before: Array, solve: Callable[[Goal, Array], Solution]
+    ) -> Solution:
+        """Move q (n,) to goal, in place; before (n,): the configuration before q. See IkSolver.track.
+
+        solve: (goal, seed) -> Solution, called if the branch ends.
+        """
+        solved, position_error, direction_error = self.step(goal.packed, q, before)
+        if solved:
+            return Solution(Status.SOLVED, q, position_error, direction_error)
+        other = solve(goal, q)
+        if not other.solved:
+            return other
+        moves = np.abs(other.q - q)
+        move = float(moves.max())
+        unit = 'm' if self._arm.prismatic[int(moves.argmax())] else 'rad'
+        joint = self._joint_in_the_way(goal, q)
+        cause = 'at a singularity' if joint is None else f'at the limit of joint "{joint}"'
+        sentence = (
+            f'the current solution branch ends {cause}; continuing needs a joint motion of {move:.3g} {unit} '
+            'to another branch'
+        )
+        reason = Reason(Cause.BRANCH_ENDS, move, sentence, joint)
+        return Solution(Status.NOT_FOUND, q, position_error, direction_error, reason, other_branch=other.q)
+
+    def step(self, goal: Array, q: Array, before: Array) -> tuple[bool, float, float]:
+        """Do as advance for goal (9,), without a search if the branch ends: (solved, both errors)."""
+        arm, work = self._arm, np.empty(self._work)
+        found: tuple[bool, float, float] = kernels.advance(
+            arm.joints, arm.tool, arm.limits, self._form, goal, self._options, q, before, work
+        )
+        return found
+
+    def _joint_in_the_way(self, goal: Goal, q: Array) -> str | None:
+        """Return the joint whose limit ends the branch at q (n,): without it the motion can continue."""
+        arm = self._arm
+        limits = np.where(
+            [q - arm.lower < AT_LIMIT, arm.upper - q < AT_LIMIT],
+            [[-math.inf], [math.inf]],
+            [arm.lower, arm.upper],
+        )
+        limits.flags.writeable = False  # as those that the kernel is compiled for
+        arrived, work = q.copy(), np.empty(self._work)
+        model = arm.joints, arm.tool, limits
+        if not kernels.follow(*model, goal.packed, self._options, arrived, work)[0]:
+            return None
+        beyond = np.maximum(arm.lower - arrived, arrived - arm.upper)
+        return arm.joint_names[int(beyond.argmax())] if beyond.max() > 0.0 else None
+
+
+FIRST_STATIONS = 9  # points of a path at which arms without an exact formula look for branches
+MOST_STATIONS = 64  # with those added where no branch has been found
+
+
+class SolveAll(Protocol):
+    """IkSolver.solve_all."""
+
+    def __call__(self, goal: Goal, seed: Array, *, time_budget: float) -> Solutions: ...
+
+
+def best_path(
+    arm: Arm,
+    form: ClosedForm | None,
+    goals: Array,
+    options: Array,
+    seed: Array,
+    solve_all: SolveAll,
+    time_budget: float,
+) -> PathSolution:
+    """Return the path over goals (N, 9) whose largest joint move is least; see IkSolver.solve_path."""
+    deadline = steady() + time_budget
+    if len(goals) == 0:
+        return PathSolution(np.empty((0, arm.n)), np.empty(0, dtype=np.bool_), 0.0, ())
+    constants = NO_FORM if form is None else form.constants
+    # Whole turns within limits are separate choices, those of continuous joints are equivalent.
+    period = np.where(arm.continuous, arm.period, 0.0)
+    if form is not None and form.exact and not np.isnan(goals[:, 3]).any():
+        found, counts = _with_turns(arm, *_by_formula(arm, constants, goals, options, seed))
+    else:
+
+        def every(k: int) -> list[Array]:
+            left = max(deadline - steady(), 1e-9)
+            return [one.q for one in solve_all(Goal.unpacked(goals[k]), seed, time_budget=left)]
+
+        found, counts = _by_following(arm, period, constants, goals, options, every)
+    solved = counts > 0
+    q = np.repeat(seed[None], len(goals), axis=0)
+    if not solved.any():
+        return PathSolution(q, solved, 0.0, ())
+    rows, row_counts = found[solved], counts[solved]
+    choice = np.empty(len(rows), dtype=np.int64)
+    scratch = np.empty((2, found.shape[1])), np.empty(rows.shape[:2], dtype=np.int64)
+    kernels.best_branch(period, rows, row_counts, seed, *scratch, choice)
+    chosen = _unrolled(period, rows[np.arange(len(rows)), choice], seed)
+    q[solved] = chosen
+    moves = np.abs(np.diff(chosen, axis=0)).max(axis=1, initial=0.0)
+    breaks = _breaks(arm, goals[solved], options, chosen)
+    points = np.flatnonzero(solved)
+    # Between points that are separated by unsolved goals no continuous motion is known.
+    gaps = points[1:][np.diff(points) > 1]
+    every_break = sorted({*points[breaks].tolist(), *gaps.tolist()})
+    return PathSolution(q, solved, float(moves.max(initial=0.0)), tuple(every_break))
+
+
+def _by_formula(
+    arm: Arm, constants: Array, goals: Array, options: Array, seed: Array
+) -> tuple[Array, NDArray[np.int64]]:
+    found = np.zeros((len(goals), kernels.MOST_CANDIDATES, arm.n))
+    counts = np.empty(len(goals), dtype=np.int64)
+    kernels.formula_path(
+        arm.joints, arm.tool, arm.limits, arm.period, constants, goals, options, seed, found, counts
+    )
+    return found, counts
+
+
+def _with_turns(arm: Arm, found: Array, counts: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
+    """Add to found (N, k, n) the whole-turn variants of joints with a turn's room within finite limits."""
+    low, high = arm.lower - kernels.ROOT_SLACK, arm.upper + kernels.ROOT_SLACK
+    there = np.arange(found.shape[1]) < counts[:, None]
+    for i in np.flatnonzero((arm.period > 0.0) & ~arm.continuous & ~arm.idle):
+        most = int((high[i] - low[i]) / arm.period[i])
+        if most == 0:
+            continue
+        turns = arm.period[i] * np.arange(-most, most + 1)
+        values = found[:, :, None, i] + turns
+        there = (there[:, :, None] & (values >= low[i]) & (values <= high[i])).reshape(len(found), -1)
+        found = np.repeat(found, len(turns), axis=1)
+        found[:, :, i] = np.clip(values, arm.lower[i], arm.upper[i]).reshape(len(found), -1)
+        found, there = _compact(found, there)
+    return found, there.sum(axis=1)
+
+
+def _compact(found: Array, there: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
+    """Move the valid rows (there, (N, k)) of found (N, k, n) to the front and drop columns without any."""
+    first = np.argsort(~there, axis=1, kind='stable')[:, : max(1, there.sum(axis=1).max(initial=0))]
+    return np.take_along_axis(found, first[:, :, None], axis=1), np.take_along_axis(there, first, axis=1)
+
+
+def _by_following(
+    arm: Arm,
+    period: Array,
+    constants: Array,
+    goals: Array,
+    options: Array,
+    every: Callable[[int], list[Array]],
+) -> tuple[Array, NDArray[np.int64]]:
+    """Find all configurations at some stations and follow each in both directions to the end of its branch.
+
+    Stations are spread over the path, then added where no branch has been found. every: returns all
+    configurations that meet the goal of a number.
+    """
+    last = len(goals) - 1
+    tracks: list[Array] = []
+    seen = np.zeros(len(goals), dtype=np.bool_)
+    stations = np.unique(np.linspace(0, last, FIRST_STATIONS).round().astype(np.int64)).tolist()
+    for _ in range(MOST_STATIONS):
+        if not stations:
+            unseen = np.flatnonzero(~seen)
+            if len(unseen) == 0:
+                break
+            stations.append(int(unseen[len(unseen) // 2]))
+        station = stations.pop(0)
+        seen[station] = True
+        for q in every(station):
+            passing = [track[station] for track in tracks if not np.isnan(track[station, 0])]
+            if any(kernels.largest_move(period, q, other) < kernels.DISTINCT for other in passing):
+                continue
+            track = np.full((len(goals), arm.n), np.nan)
+            for order in (np.arange(station, last + 1), np.arange(station, -1, -1)):
+                _follow(arm, constants, goals, options, order, q, track)
+            tracks.append(track)
+            seen |= ~np.isnan(track[:, 0])
+    if not tracks:
+        return np.empty((len(goals), 1, arm.n)), np.zeros(len(goals), dtype=np.int64)
+    found = np.stack(tracks, axis=1)
+    found, there = _compact(found, ~np.isnan(found[:, :, 0]))
+    return found, there.sum(axis=1)
+
+
+def _follow(
+    arm: Arm,
+    constants: Array,
+    goals: Array,
+    options: Array,
+    order: Iterable[int],
+    start: Array,
+    track: Array,
+) -> None:
+    """Write track (N, n) along goals (N, 9) in the given order from start (n,), until the branch ends."""
+    work = np.empty((3 * arm.n + 8, max(arm.n, 9)))
+    before, now = start.copy(), start.copy()
+    for k in order:
+        q = now.copy()
+        model = arm.joints, arm.tool, arm.limits
+        if not kernels.advance(*model, constants, goals[k], options, q, before, work)[0]:
+            return
+        track[k] = q
+        before, now = now, q
+
+
+def _unrolled(period: Array, path: Array, seed: Array) -> Array:
+    """Choose the whole turns of continuous joints on path (N, n): no jumps of a turn, start near seed."""
+    out = path.copy()
+    for i in np.flatnonzero(period):
+        line = np.unwrap(path[:, i], period=period[i])
+        out[:, i] = line + period[i] * round((seed[i] - line[0]) / period[i])
+    return out
+
+
+def _breaks(arm: Arm, goals: Array, options: Array, path: Array) -> NDArray[np.int64]:
+    """Return the points k of path (N, n) that do not continue the branch of point k - 1.
+
+    A step that continues the previous one is on the branch, also straight through a singularity.
+    """
+    work = np.empty((3 * arm.n + 8, max(arm.n, 9)))
+    moves = np.diff(path, axis=0)
+    sizes = np.abs(moves).max(axis=1)
+    bends = np.abs(np.diff(moves, axis=0)).max(axis=1)
+    goes_on = np.zeros(len(moves), dtype=np.bool_)
+    goes_on[1:] = (bends <= kernels.BEND * sizes[:-1]) & (sizes[1:] <= kernels.LARGE_MOVE)
+    breaks = [
+        k + 1
+        for k in np.flatnonzero(~goes_on)
+        if not kernels.is_smooth(
+            arm.joints, arm.tool, arm.limits, goals[k + 1], options, path[k], path[k + 1], work
+        )
+    ]
+    return np.array(breaks, dtype=np.int64)
+
+
+class SolverParts:
+    """The parts of IkSolver. closed_form, elimination, self_motions: None where the geometry has none."""
+
+    def __init__(self, arm: Arm, options: SolverOptions, solver_of: Callable[[Arm], Solver]) -> None:
+        """options: checked. solver_of: makes the solver of a smaller arm. Raises InputError, KernelError."""
+        method, wait = options.method, options.compile == 'wait'
+        served = kernels.prepare(kernels_of(method), wait=wait)
+        algebra = method == 'lm' and options.closed_form
+        self.closed_form = form = recognise(arm) if algebra else None
+        self.search = search = RandomRestarts(
+            arm,
+            method,
+            options.position_tolerance,
+            options.direction_tolerance,
+            options.restarts,
+            options.time_budget,
+            options.random_seed,
+            options.schedule,
+            options.method_options,
+        )
+        place_form = recognise_without_roll(arm) if form is None and algebra else form
+        closest = (
+            ClosestSearch(search, place_form, options.direction_weight)
+            if method == 'lm'
+            else ClosestByMethod(search)
+        )
+        self.locked = LockedJoints(arm, solver_of)
+        exact = form is not None and form.exact
+        self.elimination = elimination_of(arm, search.options) if algebra and not exact else None
+        self.self_motions = self_motions_of(arm, self.locked, search.options) if algebra else None
+        if self.self_motions is not None:
+            served = kernels.prepare(('eliminated', 'find_families'), wait=wait)
+        elif self.elimination is not None:
+            served = kernels.prepare(('eliminated',), wait=wait)
+        if wait and served.stage is not kernels.Stage.READY:
+            raise KernelError(str(served))
+        self.unreachable = UnreachableGoals(arm, form, closest, search.options)
+        self.formula = ByFormula(arm, form, search.options)
+        self.pipeline = Pipeline(self.formula, self.elimination, search, closest, self.unreachable)
+        self.all_solutions = AllSolutions(
+            arm, form, self.elimination, self.self_motions, search, self.unreachable
+        )
+        self.tracker = Tracker(arm, form, search.options)
+        self.roll = SpareRoll(arm, search.met)
+
 
 SOLVING_BUDGET = 5.0  # s, of solve: far more than any goal takes with compiled kernels
 LISTING_BUDGET = 0.1  # s, of solve_all
@@ -172,7 +516,7 @@ class IkSolver:
         it ends, nothing is proven. See Proof. Raises MissingError without python-flint, InputError for a seed
         of the wrong length or with NaN.
         """
-        from ik_node.solver.proof.proof import prove  # five modules that few programs need
+        from .proof import prove  # five modules that few programs need
 
         budget = positive('time_budget', time_budget, finite=False)
         return prove(self.arm, checked_goal(goal), self._start(seed), budget)

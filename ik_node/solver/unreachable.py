@@ -10,12 +10,13 @@ import numpy as np
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.arrays.layout import CHORD_TOLERANCE, DIRECTION, POSITION_TOLERANCE
+from ik_node.kernels.arrays import CHORD_TOLERANCE, DIRECTION, POSITION_TOLERANCE
 from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import ClosedForm
-from ik_node.solver.closest import ClosestConfiguration, ClosestSearch, endless
 from ik_node.solver.goal import Cause, Goal, Reason
 from ik_node.solver.workspace_bounds import radial_bounds
+
+from .closest import ClosestConfiguration, ClosestSearch, endless
 
 CAUSES = {0: None, 1: Cause.TOO_FAR, -1: Cause.TOO_NEAR}  # by the return value of kernels.out_of_reach
 

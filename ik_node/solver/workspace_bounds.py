@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ik_node.checks import Array
-from ik_node.kernels.arrays.layout import AXIS, OFFSET, PRISMATIC, RATIO, SHIFT, VARIABLE
+from ik_node.kernels.arrays import AXIS, OFFSET, PRISMATIC, RATIO, SHIFT, VARIABLE
 from ik_node.model.arm import Arm, frozen
 
 SLIDING_ROUNDS = 40  # of the minimisation that finds good points on the axes

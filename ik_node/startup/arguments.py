@@ -3,20 +3,168 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
 from ik_node.checks import AXES
-from ik_node.ros.servos.settings import ON_EXIT
-from ik_node.servos.calibration.estimates import ZERO_FROM
+from ik_node.errors import InputError, join_names
+from ik_node.model.arm import Arm
+from ik_node.model.robot import Robot
+from ik_node.model.tree import Tool, Tree
 from ik_node.servos.calibration.profile import shipped_profiles
+from ik_node.servos.calibration.zeros import ZERO_FROM
+from ik_node.servos.settings import ON_EXIT
 from ik_node.share import share_path
-from ik_node.startup.robots import ROBOTS
-from ik_node.startup.tool_tracks import CHOICES
-from ik_node.tracks.settings import NO_TRACK
+from ik_node.solver.solver import IkSolver
+from ik_node.tracks import NO_TRACK, TRACKS, place_roll, place_track, plane_axes
+
+SUFFIX = '.urdf.xacro'
+URDF, CONFIG = share_path('urdf'), share_path('config')
+ROBOTS = tuple(sorted(path.name.removesuffix(SUFFIX) for path in URDF.glob(f'*{SUFFIX}')))
+SECTIONS = ('/**', '/**/ik_node', '/ik_node', 'ik_node')  # of a parameter file that ik_node reads
+TOOL_PARAMETERS = ('tip_link', 'tool_axis', 'tool_point')
+
+
+def tools_file(name: str) -> Path | None:
+    """Return the parameter file with the tools of a shipped robot, None if it has one tool."""
+    path = CONFIG / f'{name}.yaml'
+    return path if name in ROBOTS and path.exists() else None
+
+
+ARMS = tuple(name for name in ROBOTS if tools_file(name) is None)  # with one tool
+
+
+def description_path(given: str) -> Path:
+    """Return the absolute path of a description: given is that or a robot in urdf/.
+
+    Raises InputError.
+    """
+    if given in ROBOTS:
+        return URDF / f'{given}{SUFFIX}'
+    path = Path(given).expanduser().absolute()
+    if not path.is_file():
+        raise InputError(
+            f'description_file {given}: the file {path} does not exist. Robots shipped with ik_node: '
+            f'{join_names(ROBOTS)}'
+        )
+    return path
+
+
+def tools_in(files: Iterable[Path]) -> dict[str, Tool]:
+    """Return the tools by name that parameter files define for ik_node, none if they define no `tools`.
+
+    The last definition counts, as for ROS; a parameter without a tool is the default of all tools. Raises
+    InputError.
+    """
+    values: dict[str, Any] = {}
+    for file in files:
+        values |= _parameters(file)
+    tools: dict[str, Tool] = {}
+    for name in filter(None, values.get('tools') or ()):
+        tip, axis, point = (
+            values.get(f'{name}.{parameter}', values.get(parameter)) for parameter in TOOL_PARAMETERS
+        )
+        if not tip:
+            raise InputError(f'{name}.tip_link is missing: every one of the tools needs its tip link')
+        tools[name] = Tool(tip, axis or Tool.axis, point or Tool.point)
+    return tools
+
+
+def _parameters(file: Path) -> dict[str, Any]:
+    """Return the parameters of ik_node in a parameter file, nested names joined by dots."""
+    try:
+        sections = yaml.safe_load(file.read_text(encoding='utf-8')) or {}
+        found: dict[str, Any] = {}
+        for section in SECTIONS:
+            found |= _joined('', (sections.get(section) or {}).get('ros__parameters') or {})
+        return found
+    except (AttributeError, OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(
+            f'cannot read {file} as a ROS parameter file: {" ".join(str(error).split())}'
+        ) from None
+
+
+def _joined(prefix: str, values: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            found |= _joined(f'{prefix}{name}.', value)
+        else:
+            found[f'{prefix}{name}'] = value
+    return found
+
+
+CHOICES = (NO_TRACK, *TRACKS)
+RESTARTS = 20  # enough for placing a track
+
+
+def check_tracks(tracks: Sequence[str], tools: Sequence[str]) -> None:
+    """Raise InputError unless tracks are one for all tools or one for each. tools: empty for one tool."""
+    for track in tracks:
+        if track not in CHOICES:
+            raise InputError(f'track must be one of {", ".join(CHOICES)}, got {track!r}')
+    if len(tracks) not in (1, len(tools)):
+        wanted = f'one track, or one for each of the tools {join_names(tools)}' if tools else 'one track'
+        raise InputError(f'track must be {wanted}, got {len(tracks)}: {" ".join(tracks)}')
+
+
+def placed(arm: Arm, track: str) -> dict[str, Any]:
+    """Return the parameters of ik_goals for a track that the arm can follow; without one, no track."""
+    if track == NO_TRACK:
+        return {'track': NO_TRACK}
+    solver = IkSolver(arm, restarts=RESTARTS)
+    place = place_track(solver, track)
+    if place is None:
+        return {'track': NO_TRACK}
+    centre, direction = list(place.centre), list(place.direction)
+    roll = place_roll(solver, track, place)
+    return {'track': track, 'centre': centre, 'size': place.size, 'direction': direction, 'roll': roll}
+
+
+def placed_by_tool(
+    robot: Robot, tools: Mapping[str, Tool], tracks: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Return the parameters of ik_goals by tool, in the frame of the root link.
+
+    Each limb can follow its track while the joints that it shares with others are at mid-range. tracks: as
+    check_tracks demands.
+    """
+    tree = Tree(robot, tools)
+    shared = tree.shared(tuple(tools))
+    rest = dict(zip(tree.joint_names, tree.middle.tolist(), strict=True))
+    found = {}
+    for number, (name, tool) in enumerate(tools.items()):
+        track = tracks[number % len(tracks)]
+        frame = {
+            'frame': robot.root,
+            'tool_axis': np.asarray(tool.axis, float).tolist(),
+            'tool_point': np.asarray(tool.point, float).tolist(),
+        }
+        joints = tree.arms[name].joint_names[: shared[name]]
+        link = robot.joints[joints[-1]].child if joints else robot.root
+        own = placed(Arm(robot, tool.tip_link, tool.axis, tool.point, link), track)
+        if own['track'] != NO_TRACK:
+            T = robot.link_pose(link, rest)
+            own['centre'] = (T[:3, :3] @ own['centre'] + T[:3, 3]).tolist()
+            turned = T[:3, :3] @ np.column_stack((plane_axes(own['direction'])[0], own['direction']))
+            own['direction'] = turned[:, 1].tolist()
+            x, y = plane_axes(own['direction'])
+            own['roll'] += math.atan2(turned[:, 0] @ y, turned[:, 0] @ x)
+        found[name] = frame | own
+    return found
+
 
 PARAMS_FILE = share_path('config', 'ik_node.yaml')
 YES_OR_NO = ('true', 'false', 'True', 'False')
 NO_SIMULATION = 'none'
 ELSE_DRIVER = 'empty: as in params_file, or the default of ik_servos'
 SEED = 'seed_arm'  # the default centre of ik_goals suits this arm
+
 # name: (default, description, choices or None for any text)
 ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     'description_file': (

@@ -19,27 +19,171 @@ import secrets
 import shlex
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from ik_node import console
-from ik_node.cli.arguments import PlainParser
+from ik_node.arguments import PlainParser
 from ik_node.errors import IkError, InputError, MissingError, join_names
 from ik_node.extras import EXTRAS, require
-from ik_node.ros.servos.settings import ON_EXIT
-from ik_node.ros.sessions import CALLS, DOMAIN, DOMAINS, SESSION, hang_up, session_in, take_domain
-from ik_node.ros.signal_flag import SignalFlag
+from ik_node.ros.neighbours import CALLS, DOMAIN, DOMAINS, SESSION, hang_up, session_in, take_domain
+from ik_node.ros.run import SignalFlag
+from ik_node.servos.settings import ON_EXIT
 from ik_node.share import PACKAGE
-from ik_node.startup.arguments import ARGUMENTS, NO_SIMULATION, SEED
-from ik_node.startup.plan import Plan, Program, plan, tools_of
-from ik_node.startup.processes import Child, stop_all
-from ik_node.startup.robots import ROBOTS
-from ik_node.startup.status_printer import Listener
-from ik_node.startup.tool_tracks import CHOICES
-from ik_node.tracks.settings import NO_TRACK
+from ik_node.tracks import NO_TRACK
+
+from .arguments import ARGUMENTS, CHOICES, NO_SIMULATION, ROBOTS, SEED
+from .plan import Plan, Program, plan, tools_of
+
+OK = b'\0'  # of DiagnosticStatus
+HEARD_EVERY = 5.0  # [s] from a report to the next one of the same status, then twice as long each time
+
+
+class StatusPrinter:
+    """What was printed last of one tool."""
+
+    def __init__(self, tool: str, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._who = f'{tool}: ' if tool else ''
+        self._stopped = False
+        self._said, self._count, self._next, self._pause = '', 0, 0.0, HEARD_EVERY
+
+    def on_status(self, status: Any) -> None:
+        """Print a status unless ik_node logs it or it is a repetition."""
+        values = {pair.key: pair.value for pair in status.values}
+        self._count += 1
+        now = time.monotonic()
+        word = f'{values.get("status")} {values.get("state")}'
+        if not values.get('goal') or status.level != OK:  # in the log of ik_node, in the same terminal
+            self._said = ''
+            if 'call ~/resume' in status.message and not self._stopped:
+                self._say(f'{self._who}to continue, press Resume on the page, or c in ik_teleop')
+            self._stopped = 'call ~/resume' in status.message
+            return
+        if now < self._next and word == self._said:
+            return
+        self._pause = 2.0 * self._pause if word == self._said else HEARD_EVERY
+        errors = ''
+        if values.get('position_error', 'nan') != 'nan':  # of a goal for the tool
+            errors = (
+                f' ({1e3 * float(values["position_error"]):.3f} mm and '
+                f'{float(values["direction_error"]):.5f} rad off; {self._count} goals so far)'
+            )
+        self._say(f'{self._who}{status.message}{errors}')
+        self._said, self._next = word, now + self._pause
+
+
+class Listener:
+    """Prints the status of the goals, at most every HEARD_EVERY seconds while it stays the same.
+
+    tools: their names, empty for one without a name.
+    """
+
+    def __init__(self, tools: Sequence[str], say: Callable[[str], None]) -> None:
+        import rclpy
+        from diagnostic_msgs.msg import DiagnosticStatus
+        from rclpy.signals import SignalHandlerOptions
+
+        from ik_node.ros.interfaces import LATCHED
+
+        rclpy.init(args=[], signal_handler_options=SignalHandlerOptions.NO)
+        self._rclpy = rclpy
+        self._node = rclpy.create_node('ik_demo')
+        for tool in tools or ('',):
+            topic = f'ik_node/{tool}/status' if tool else 'ik_node/status'
+            self._node.create_subscription(
+                DiagnosticStatus, topic, StatusPrinter(tool, say).on_status, LATCHED
+            )
+
+    def listen(self, seconds: float) -> None:
+        """Listen for that long."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0.0:
+            self._rclpy.spin_once(self._node, timeout_sec=left)
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._node.destroy_node()
+        self._rclpy.utilities.try_shutdown()
+
+
+PATIENCE = 10.0  # seconds within which the nodes must shut down before they are killed
+
+
+class Child:
+    """A program of this package in a separate process and session, so that Ctrl-C reaches it only from here.
+
+    reads_keys: it stays in this session, otherwise it could not read the keys of the terminal.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        more: Mapping[str, Any],
+        folder: Path,
+        reads_keys: bool = False,
+        kept: socket.socket | None = None,
+    ) -> None:
+        """more: further parameters. folder: for its parameter file. kept: a socket that it keeps open too."""
+        self.name = program.executable
+        self.title = '/'.join(filter(None, (program.namespace, self.name)))
+        file = folder / f'{self.title.replace("/", "_")}.yaml'
+        parameters = {**program.parameters, **more}
+        file.write_text(yaml.safe_dump({'/**': {'ros__parameters': parameters}}))
+        arguments = [part for path in (*program.files, file) for part in ('--params-file', str(path))]
+        if program.namespace:
+            arguments += ['-r', f'__ns:=/{program.namespace}']
+        for name, other in program.remappings:
+            arguments += ['-r', f'{name}:={other}']
+        # Until ik_node.start handles it, Ctrl-C waits: it would end an interpreter that begins with an error.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, '-m', 'ik_node.start', self.name, '--ros-args', *arguments],
+                start_new_session=not reads_keys,
+                pass_fds=() if kept is None else (kept.fileno(),),
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code, None while it runs."""
+        return self._process.poll()
+
+    def stop(self) -> None:
+        """Request its shutdown."""
+        if self.exit_code is None:
+            self._process.send_signal(signal.SIGINT)
+
+    def wait(self, until: float, say: Callable[[str], None]) -> None:
+        """Wait for it until a time (time.monotonic); then log that, and kill it and its children."""
+        try:
+            self._process.wait(timeout=max(0.0, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            say(f'{self.title} did not shut down within {PATIENCE:g} s; killing it')
+            with contextlib.suppress(ProcessLookupError):  # no group of its own
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()
+            self._process.wait()
+
+
+def stop_all(children: list[Child], say: Callable[[str], None]) -> bool:
+    """Stop the children, the last first; return whether all ended without an error."""
+    for child in reversed(children):
+        child.stop()
+    until = time.monotonic() + PATIENCE
+    for child in children:
+        child.wait(until, say)
+    return all(child.exit_code == 0 for child in children)
+
 
 HOST = '127.0.0.1'
 KEYS = 'ik_teleop'

@@ -10,21 +10,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.joints.arm_joints import ArmJoints
-from ik_node.control.joints.feedback import Feedback
-from ik_node.control.joints.shared_robot import SharedRobot
-from ik_node.control.paths.joint_path import JointPath
-from ik_node.control.paths.tool_path import ToolPath
-from ik_node.control.robot.arm_model import JointModel
-from ik_node.control.settings.arm import ArmSettings
-from ik_node.control.state.requests import Aim
-from ik_node.control.targets.tree_targets import targets_of
+from ik_node.control.joints import ArmJoints, Feedback, SharedRobot
+from ik_node.control.models import JointModel, Models, arms_of, build_models
+from ik_node.control.paths import JointPath, ToolPath
+from ik_node.control.requests import Aim
+from ik_node.control.settings import ArmSettings, RobotSettings
+from ik_node.control.solving import targets_of
 from ik_node.errors import IkError, InputError, join_names, quoted
 from ik_node.model.arm import Arm
 from ik_node.model.joint import Joint
 from ik_node.solver.goal import Goal
 from ik_node.teach.program import DIGITS, LINE, Point, Program
-from ik_node.tracks.curves import tip_pose
+from ik_node.tracks import tip_pose
 
 SHARES = np.linspace(0.0, 1.0, 17)[1:-1]  # of a line, where its branch is looked for
 PATIENCE = 10.0  # [s] for the search of branches
@@ -347,3 +344,34 @@ def _farthest(one: Mapping[str, float], other: Mapping[str, float]) -> str | Non
     apart = {name: abs(one[name] - other.get(name, math.inf)) for name in one}
     name = max(apart, key=lambda joint: apart[joint])
     return f'position of joint {quoted(name)}' if apart[name] > SAME else None
+
+
+class Checker:
+    """Checks programs; building the models of a robot takes longer than a check. For one thread."""
+
+    def __init__(self) -> None:
+        self._built: tuple[str, RobotSettings] | None = None
+        self._models: Models = {}
+
+    def check(
+        self,
+        text: str,
+        settings: RobotSettings,
+        program: Program,
+        start: Mapping[str, float],
+        begin: int = 0,
+        again: bool = False,
+        before: Checked | None = None,
+    ) -> Checked:
+        """Check a program for a robot description with the settings of its node; arguments as of check.
+
+        Raises IkError if there is no such arm.
+        """
+        if program.tool not in settings.arms:
+            names = join_names(name or 'the only one' for name in settings.arms)
+            raise InputError(f'there is no tool {quoted(program.tool)}; tools: {names}')
+        if self._built is None or text != self._built[0] or not settings.same_models(self._built[1]):
+            self._models = build_models(text, settings, {})
+            self._built = text, settings
+        model = next(one for first, one in self._models.items() if program.tool in arms_of(first, one))
+        return check(model, settings.arms[program.tool], program, start, begin, again, before)

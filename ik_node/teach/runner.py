@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from ik_node.checks import Array, count_in
 from ik_node.errors import OTHER_USER, InputError, quoted
-from ik_node.teach.check import Checked
+
+from .check import Checked
 
 PATIENCE = 20.0  # [s] for the answer of ik_node to a goal
 REPEAT = 2.0  # [s] for which ik_node takes the same joint goal for a repeat of the last one, and more

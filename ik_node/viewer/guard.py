@@ -9,25 +9,194 @@ which it cannot forge.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import inspect
 import ipaddress
+import math
 import secrets
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextvars import ContextVar
 from http import HTTPStatus
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
+import viser
+from viser import _gui_api, _messages, _viser
 from websockets.asyncio import server as websocket_server
 from websockets.asyncio.server import ServerConnection
 from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
 from ik_node.errors import IkError, quoted
-from ik_node.viewer.input_freshness import DatedConnection, dated
-from ik_node.viewer.page_messages import LARGEST
+
+# Freshness: how long ago a browser can have sent what arrives, and what is too old to act upon.
+#
+# A network that is interrupted delivers later what a user did meanwhile, and an arm must not move by it.
+# Browsers send no times, but they answer pings in the order of their messages: a message that arrives
+# after the answer to a ping was sent after that ping.
+
+PERIOD = 0.25  # [s] from an answer to the next ping
+OLDEST = 2.0  # [s] of an input that counts
+MOST_OPENING = 256  # connections without a request: more than asyncio accepts at once, fewer than descriptors
+
+_sent_after: ContextVar[float] = ContextVar('sent_after')  # of the message in process (time.monotonic)
+
+
+def fresh() -> bool:
+    """Whether the message that is being processed was sent within the last OLDEST seconds.
+
+    True outside the callbacks of a message.
+    """
+    return time.monotonic() - _sent_after.get(time.monotonic()) <= OLDEST
+
+
+class DatedConnection(ServerConnection):
+    """A connection that knows after which time each message was sent.
+
+    Tasks that are started for a message have that time in their context. Of many connections that make no
+    request the oldest are closed, so that they keep no others out.
+    """
+
+    _opening: ClassVar[dict[DatedConnection, None]] = {}  # oldest first
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._answered = time.monotonic()  # when the last ping was sent that has been answered
+        self.answers = False  # messages are requests of the page around that of viser
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Note the new connection."""
+        super().connection_made(transport)
+        self._opening[self] = None
+        if len(self._opening) > MOST_OPENING:
+            oldest = next(iter(self._opening))
+            oldest.opened()
+            oldest.transport.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Note that it has ended."""
+        self.opened()
+        super().connection_lost(error)
+
+    def opened(self) -> None:
+        """Note that it has made its request."""
+        self._opening.pop(self, None)
+
+    async def recv(self, *arguments: Any, **options: Any) -> Any:
+        """Receive the next message."""
+        message = await super().recv(*arguments, **options)
+        _sent_after.set(self._answered)
+        return message
+
+    async def ping_steadily(self) -> None:
+        """Ping until the connection closes, one ping at a time.
+
+        Inputs may wait unread while answers to later pings arrive. After an interruption the only answer is
+        to a ping from before it, so such inputs still count as old.
+        """
+        try:
+            while True:
+                sent = time.monotonic()
+                await (await self.ping())
+                self._answered = sent
+                await asyncio.sleep(PERIOD)
+        except ConnectionClosed:
+            return
+
+
+def dated(
+    handler: Callable[[ServerConnection], Awaitable[None]],
+) -> Callable[[ServerConnection], Awaitable[None]]:
+    """Return a handler of connections that pings during another one."""
+
+    async def handle(connection: ServerConnection) -> None:
+        assert isinstance(connection, DatedConnection)
+        pings = asyncio.create_task(connection.ping_steadily())
+        try:
+            await handler(connection)
+        finally:
+            pings.cancel()
+
+    return handle
+
+
+# What a page may send: checked in one place, before viser acts upon it.
+#
+# viser sets any attribute of a control that a page names, for all pages, and hands on values that a
+# control does not have. It also opens a tunnel to a public relay when a page asks for one.
+
+LARGEST = 4 << 20  # [bytes] of a message: a picture of the scene
+UPLOADS = 8  # at a time
+LONGEST = 10_000  # characters or numbers of a value
+
+
+def is_allowed(control: Any, updates: Mapping[str, Any]) -> bool:
+    """Whether a page may change a control so: only its value, to one that it can have."""
+    if set(updates) != {'value'}:
+        return False
+    value, before = updates['value'], control.value
+    options = getattr(control.props, 'options', None)
+    if options is not None:
+        return isinstance(value, str) and value in options
+    if isinstance(before, tuple):
+        kinds = {type(item) for item in before}
+        return (
+            isinstance(value, (list, tuple))
+            and len(value) == len(before)
+            and all(_is_like(item, kind) for item in value for kind in kinds)
+        )
+    return _is_like(value, type(before))
+
+
+def _is_like(value: Any, kind: type) -> bool:
+    if kind in (int, float):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return number and abs(value) < math.inf and (kind is float or value == int(value))
+    return isinstance(value, kind) and not (isinstance(value, str) and len(value) > LONGEST)
+
+
+class CheckedGui(_gui_api.GuiApi):
+    """viser's handlers of what pages send, behind the checks."""
+
+    async def _handle_gui_updates(self, client_id: Any, message: Any) -> None:
+        control = self._gui_input_handle_from_uuid.get(message.uuid)
+        if control is not None and is_allowed(control._impl, message.updates):
+            await super()._handle_gui_updates(client_id, message)
+
+    def _handle_file_transfer_start(self, client_id: Any, message: Any) -> None:
+        fits = 0 <= message.size_bytes <= LARGEST and len(self._current_file_upload_states) < UPLOADS
+        if fits and isinstance(
+            self._gui_input_handle_from_uuid.get(message.source_component_uuid), viser.GuiUploadButtonHandle
+        ):
+            super()._handle_file_transfer_start(client_id, message)
+
+    def _handle_file_transfer_part(self, client_id: Any, message: Any) -> None:
+        upload = self._current_file_upload_states.get(message.transfer_uuid)
+        if upload is not None and upload['transferred_bytes'] + len(message.content) <= upload['total_bytes']:
+            super()._handle_file_transfer_part(client_id, message)
+
+    async def _handle_gui_form_submit(self, client_id: Any, message: Any) -> None:
+        """Ignore it: there are no forms, and viser keeps one message for each name that a page makes up."""
+
+    async def _handle_gui_form_dirty(self, client_id: Any, message: Any) -> None:
+        """Ignore it."""
+
+
+def check_messages() -> None:
+    """Check what pages send to each viser server that is started from now on."""
+    setattr(_viser, 'GuiApi', CheckedGui)  # noqa: B010
+
+
+def close_tunnel(server: viser.ViserServer) -> None:
+    """Ignore requests of pages for viser's share URL, whose relay would show the page to everybody."""
+    for request in (_messages.ShareUrlRequest, _messages.ShareUrlDisconnect):
+        server._websock_server.unregister_handler(request)
+
 
 PORTS = {'http': 80, 'https': 443}  # of an origin that names none
 TOKEN_BYTES = 16

@@ -3,51 +3,285 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import dataclasses
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
+from weakref import WeakSet
 
 from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.callback_groups import CallbackGroup
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
+from rclpy.exceptions import InvalidHandle
+from rclpy.node import Node
 from rclpy.subscription import Subscription
+from rclpy.task import Future as Answer
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
+from std_srvs.srv import Trigger
 
 from ik_node.console import say
+from ik_node.control.settings import tool_names
 from ik_node.errors import IkError
 from ik_node.model.arm import Arm
 from ik_node.model.robot import Robot
+from ik_node.model.urdf.description import xacro_args
 from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.conversions import finite_positions
 from ik_node.ros.graph import graph
-from ik_node.ros.interfaces import DESCRIPTION, subscribe
+from ik_node.ros.interfaces import DESCRIPTION, STREAM, subscribe
 from ik_node.ros.neighbours import Neighbours, digest
-from ik_node.ros.polled import Polled
-from ik_node.ros.qos import STREAM
-from ik_node.ros.run import ClosableNode, run
+from ik_node.ros.parameters import ToolSettings, declare_fields, warn_of_unknown
+from ik_node.ros.run import ClosableNode, SideNode, run
+from ik_node.settings import parameter
 from ik_node.steady import steady
-from ik_node.viewer.button_services import ArmButtons
-from ik_node.viewer.links.lengths import VariableLinks
-from ik_node.viewer.methods.methods import Methods
-from ik_node.viewer.pages import Pages
-from ik_node.viewer.panel.buttons import ArmPress
-from ik_node.viewer.panel.colours import TOOLS
-from ik_node.viewer.panel.html import RED
-from ik_node.viewer.panel.inputs import Inputs
-from ik_node.viewer.panel.panel import Panel
-from ik_node.viewer.plots.plots import Plots
-from ik_node.viewer.reach.reach_map import ReachMap
-from ik_node.viewer.recording.recordings import Recordings
-from ik_node.viewer.room import Room, Shown
-from ik_node.viewer.scene.scene import Scene
-from ik_node.viewer.scene.tool_scene import ToolScene
-from ik_node.viewer.scene.visuals import draw, extent_of
-from ik_node.viewer.servos.servos import Servos
-from ik_node.viewer.settings import declare_viewer
-from ik_node.viewer.share.share import Share
-from ik_node.viewer.solutions.solutions import Solutions
-from ik_node.viewer.teach.teach import Teach
-from ik_node.viewer.tool import ViewedTool, selected
+
+from .lengths import VariableLinks
+from .methods import Methods
+from .panel import ALL_TOOLS, BUTTONS, HOME, RED, STOP, TOOLS, ArmPress, Inputs, Panel
+from .plots import Plots
+from .reach import ReachMap
+from .recordings import Recordings
+from .scene import Scene, ToolScene, draw, extent_of
+from .section import Room, Shown
+from .server import Pages
+from .servos import Servos
+from .share import Share
+from .solutions import Solutions
+from .teach import Teach
+from .tool import PATIENCE, ViewedTool, selected
+
+OF_TOOL = ('base_link', 'tip_link', 'tool_axis', 'tool_point')  # what every tool has of its own
+
+
+@dataclass(frozen=True)
+class ViewerSettings(ToolSettings):
+    """The parameters of ik_viewer."""
+
+    host: str = parameter(
+        '127.0.0.1',
+        'address to listen on; the page needs the token in the URL that the node prints',
+        read_only=True,
+    )
+    port: int = parameter(
+        8080, 'TCP port to listen on; 0 takes a free one', low=0, high=65535, read_only=True
+    )
+    tools: tuple[str, ...] = parameter(
+        ('',),
+        'names of the tools on a robot with several, as in ik_node; each has its own left.tip_link and so '
+        "on; [''] (default) means a single unnamed tool",
+        read_only=True,
+    )
+    mesh_path: str = parameter(
+        '',
+        'folder of meshes to display, in addition to installed ROS packages',
+        read_only=True,
+    )
+    shadows: bool = parameter(
+        True,
+        'draw shadows and reflections; false speeds up pages on computers without a graphics processor',
+        read_only=True,
+    )
+    recordings: str = parameter(
+        '~/ik_recordings', 'folder of the recordings that users make and replay', read_only=True
+    )
+    programs: str = parameter(
+        '~/ik_programs', 'folder of the programs of taught points that users save and open', read_only=True
+    )
+    description_file: str = parameter(
+        '',
+        'xacro file of robot_description; its arguments NAME_length become sliders',
+        read_only=True,
+    )
+    xacro_args: str = parameter('', "arguments of its expansion, such as 'hand_length:=0.1'", read_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.arguments()
+
+    def arguments(self) -> dict[str, str]:
+        """Return xacro_args as mappings. Raises InputError."""
+        return xacro_args(self.xacro_args)
+
+
+def declare_viewer(node: Node) -> tuple[ViewerSettings, dict[str, ViewerSettings]]:
+    """Declare the parameters of ik_viewer; return them, and those of each tool by its name, '' if it is one.
+
+    Raises InputError for a value that is not allowed.
+    """
+    general = ViewerSettings(**declare_fields(node, ViewerSettings))
+    defaults = {name: getattr(general, name) for name in OF_TOOL}
+    tools = {
+        name: dataclasses.replace(general, **declare_fields(node, ViewerSettings, name, defaults))
+        for name in tool_names(general.tools)
+    }
+    warn_of_unknown(node)
+    return general, tools or {'': general}
+
+
+class Polled(CallbackGroup):
+    """A callback group of subscriptions, whose messages wait until deliver is called.
+
+    A subscription keeps as many of them as the depth of its history.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._subscriptions: WeakSet[Subscription] = WeakSet()
+
+    def add_entity(self, entity: Any) -> None:
+        """Add a subscription, or its events, which nobody handles."""
+        super().add_entity(entity)
+        if isinstance(entity, Subscription):
+            self._subscriptions.add(entity)
+
+    def can_execute(self, entity: Any) -> bool:  # noqa: ARG002
+        """Return False: the executor waits for none of them.
+
+        Not for events either: a message that waits would wake it for these, again and again.
+        """
+        return False
+
+    def deliver(self) -> None:
+        """Call the callbacks with all messages that wait."""
+        for subscription in list(self._subscriptions):
+            with suppress(InvalidHandle):  # it was destroyed
+                while (message := _take(subscription)) is not None:
+                    subscription.callback(message)
+
+
+def _take(subscription: Any) -> Any:
+    """Return the next message of a subscription, None if none waits."""
+    with subscription.handle:
+        taken = subscription.handle.take_message(subscription.msg_type, subscription.raw)
+    return taken and taken[0]
+
+
+TAKEN = 1.0  # [s] in which ik_node should answer a stop
+
+
+class ArmButtons:
+    """Calls the services of buttons. Home waits for up to PATIENCE until no goal publisher overrides it."""
+
+    def __init__(
+        self,
+        node: Node,
+        names: Sequence[str],
+        tools: Sequence[ViewedTool],
+        pressed: Inputs[ArmPress],
+        refused: Callable[[], str],
+    ) -> None:
+        """tools: with these names, once the page has their panels.
+
+        pressed: the presses that the executor has not processed yet. refused: why only stops are allowed.
+        """
+        self._log, self._tools, self._pressed = node.get_logger(), tools, pressed
+        self._refused = refused
+        self._services = {
+            name: ButtonServices(node, f'{name}/' if name else '')
+            for name in dict.fromkeys((ALL_TOOLS, *names))
+        }
+        self._urgent = SideNode(node, 'stop')  # its client waits for no other work of the page
+        self._stop = self._urgent.node.create_client(Trigger, node.resolve_service_name('ik_node/stop'))
+        self._urgent.start()
+        self._home: tuple[ArmPress, float] | None = None  # and until when it waits (steady)
+
+    def press(self, press: ArmPress) -> None:
+        """End the goals of the tools and call the service."""
+        for tool in self._concerned(press):
+            tool.end_goal()
+        self._home = None
+        if press.button != STOP and self._refused():
+            return
+        if press.button == HOME:
+            self._home = press, steady() + PATIENCE
+        else:
+            self._services[press.tool].call(press.button)
+
+    async def stop_at_once(self) -> str:
+        """Stop all tools from another thread: the executor may be drawing another robot.
+
+        The executor stops them again, after what was pressed before and waits, such as Resume. Returns ''
+        once ik_node has taken the stop, else why it has not.
+        """
+        self._pressed.add(ArmPress(STOP), stops=True)
+        if not self._stop.service_is_ready():
+            return 'ik_node is not running'
+        taken: Future[str] = Future()
+
+        def answered(answer: Answer) -> None:
+            said = answer.result()
+            if taken.set_running_or_notify_cancel():
+                taken.set_result('' if said.success else said.message)
+
+        request = self._stop.call_async(Trigger.Request())
+        request.add_done_callback(answered)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(taken), TAKEN)
+        except asyncio.TimeoutError:
+            self._stop.remove_pending_request(request)
+            return 'ik_node does not answer'
+
+    def close(self) -> None:
+        """End the thread that serves the stop."""
+        self._urgent.close()
+
+    def refresh(self) -> None:
+        """Call what waited; call regularly."""
+        for services in self._services.values():
+            services.refresh()
+        if self._home is None:
+            return
+        press, until = self._home
+        if not any(tool.track.may_move for tool in self._concerned(press)):
+            self._home = None
+            self._services[press.tool].call(HOME)
+        elif steady() > until:
+            self._home = None
+            self._log.warning('Home: ik_goals has not ended its track, so ~/home was not called')
+
+    def _concerned(self, press: ArmPress) -> list[ViewedTool]:
+        return [tool for tool in self._tools if press.tool in (ALL_TOOLS, tool.name)]
+
+
+class ButtonServices:
+    """The services of ik_node behind the buttons Home, Stop and Resume."""
+
+    def __init__(self, node: Node, before: str) -> None:
+        """before: prefix of the names of the services, such as left/; empty: those for all tools."""
+        self._log = node.get_logger()
+        self._stop_waits = False  # for a node that did not provide the service
+        self._clients = {
+            button: node.create_client(Trigger, f'ik_node/{before}{button.lower()}') for button in BUTTONS
+        }
+
+    def ready(self) -> bool:
+        """Return whether the service of Stop is available."""
+        return self._clients[STOP].service_is_ready()
+
+    def call(self, button: str) -> None:
+        """Call the service of a button. Without the service a stop is pending, other buttons are ignored.
+
+        Only a resume ends a pending stop.
+        """
+        client = self._clients[button]
+        self._stop_waits = self._stop_waits and button == HOME
+        if client.service_is_ready():
+            client.call_async(Trigger.Request())
+            return
+        self._stop_waits = self._stop_waits or button == STOP
+        waits = '; it will be called when it is' if button == STOP else ''
+        self._log.warning(f'{button}: the service {client.srv_name} is not available{waits}')
+
+    def refresh(self) -> None:
+        """Call a pending stop once its service is available; call regularly."""
+        if self._stop_waits and self.ready():
+            self.call(STOP)
+
 
 FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_states
 SLOW_EVERY = 3  # frames from one update of the sliders and the trail to the next

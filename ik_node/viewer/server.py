@@ -3,19 +3,95 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import io
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterator
+from http import HTTPStatus
+from importlib.resources import files
+from typing import Any
 
 import viser
+from rclpy.node import Node
+from viser import ClientHandle
+from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
 from ik_node.errors import IkError
-from ik_node.viewer.guard import Guard, guarded
-from ik_node.viewer.page_messages import check_messages, close_tunnel
-from ik_node.viewer.wakeups import set_events_in_their_thread
+
+from .guard import Guard, check_messages, close_tunnel, guarded
+
+# Wake-ups of viser's web server by other threads.
+#
+# Each change of the page is queued, and sets an asyncio.Event for which the server waits. viser 1.1 sets
+# it first in the thread of the change, then in that of the server. If the server begins to wait at that
+# moment, the former raises RuntimeError, or the server waits for an event that is already set, and the
+# page freezes.
+
+
+class LoopEvent(asyncio.Event):
+    """An event that only its own thread sets: calls in other threads have no effect."""
+
+    def set(self) -> None:
+        """Set it, within a callback or task of asyncio."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        super().set()
+
+
+def set_events_in_their_thread() -> None:
+    """Let each viser server that is started from now on use LoopEvent, if this version has such events."""
+    try:
+        from viser.infra import _infra
+        from viser.infra._async_message_buffer import AsyncMessageBuffer
+    except ImportError:
+        return
+
+    class MessageBuffer(AsyncMessageBuffer):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self.message_event = LoopEvent()
+
+    _infra.AsyncMessageBuffer = MessageBuffer  # type: ignore[attr-defined]
+
+
+PAGE, STOP, ALIVE, OPEN = '/', '/stop', '/alive', '/open'
+
+
+def answering(
+    stop: Callable[[], Awaitable[str]],
+    opened: Callable[[str], object] = lambda _: None,
+    link: Callable[[], str] = lambda: '',
+) -> Callable[[Request], Awaitable[Response | None]]:
+    """Return what answers the requests for this page, and None for those for viser.
+
+    All are called on the thread of the server. stop: the button is pressed; returns why the arm may not have
+    stopped, '' once ik_node has taken the stop. opened: is given the link with
+    which the page was opened. link: returns the link to what is shown now.
+    """
+    html = files('ik_node.viewer').joinpath('stop_page.html').read_bytes()
+
+    async def answer(request: Request) -> Response | None:
+        path, _, query = request.path.partition('?')
+        if 'Upgrade' in request.headers or path not in (PAGE, STOP, ALIVE, OPEN):
+            return None
+        problem = ''
+        if path == STOP:
+            problem = await stop()
+        elif path == OPEN:
+            opened(query)
+        body = html if path == PAGE else link().encode() if path == ALIVE else problem.encode()
+        kind = 'text/html; charset=utf-8' if path == PAGE else 'text/plain; charset=utf-8'
+        headers = {'Content-Type': kind, 'Content-Length': str(len(body)), 'Cache-Control': 'no-store'}
+        status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
+        return Response(status, status.phrase, Headers(headers), body)
+
+    return answer
+
 
 # Hosts that mean every address of this machine, and an address elsewhere (reserved, never contacted).
 WILDCARDS = {'': '192.0.2.1', '0.0.0.0': '192.0.2.1', '::': '2001:db8::1'}
@@ -102,3 +178,60 @@ def _silence() -> Iterator[None]:
             yield
     finally:
         log.disabled = before
+
+
+class Pages:
+    """Serves the page behind a guard.
+
+    Callbacks of viser only wake the executor of the node: changed is called there when a page was opened or
+    closed, or the stop button pressed. opened is called at once, on a thread of viser.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        host: str,
+        port: int,
+        changed: Callable[[], None],
+        stop: Callable[[], Awaitable[str]],
+        opened: Callable[[str], object],
+        link: Callable[[], str],
+    ) -> None:
+        """stop, opened, link: as for answering. Raises ServerError."""
+        guard = Guard(host, node.get_logger().warning)
+        self._node, self._stop, self._closed = node, stop, False
+        self._bell = node.create_guard_condition(changed)
+        self.server = start_server(host, port, guard, answering(self._stop_pressed, opened, link))
+        self.url = page_url(host, self.server.get_port(), guard.token)
+
+    def watch(self, opened: Callable[[ClientHandle], None]) -> None:
+        """Notice pages from now on."""
+
+        async def notice(client: ClientHandle) -> None:
+            opened(client)
+            self._ring()
+
+        async def forget(_: ClientHandle) -> None:
+            self._ring()
+
+        self.server.on_client_connect(notice)
+        self.server.on_client_disconnect(forget)
+
+    @property
+    def open(self) -> bool:
+        """Whether any browser has the page open."""
+        return bool(self.server.get_clients())
+
+    async def _stop_pressed(self) -> str:
+        stopped = self._stop()
+        self._ring()
+        return await stopped
+
+    def _ring(self) -> None:
+        if self._node.context.ok() and not self._closed:
+            self._bell.trigger()
+
+    def close(self) -> None:
+        """Close every connection and the port."""
+        self._closed = True
+        stop_server(self.server)

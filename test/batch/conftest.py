@@ -8,4 +8,4 @@ from programs import Here
 @pytest.fixture(autouse=True)
 def here(monkeypatch):
     """Replace the worker processes of programs."""
-    monkeypatch.setattr('ik_node.batch.workers.Processes', Here)
+    monkeypatch.setattr('ik_node.tools.workers.Processes', Here)

@@ -13,9 +13,9 @@ import pyarrow.parquet
 import pytest
 
 from ik_node import InputError
-from ik_node.batch import csv_goals
-from ik_node.batch.goal_files import open_goals
-from ik_node.batch.parts import packed
+from ik_node.tools import goal_files
+from ik_node.tools.goal_files import open_goals
+from ik_node.tools.parts import packed
 
 ROWS = 1000
 X = np.random.default_rng(0).normal(size=ROWS)
@@ -41,7 +41,7 @@ def write(path) -> None:
 @pytest.mark.parametrize('name', ['a.parquet', 'a.csv', 'a.npz', 'a.feather', 'folder'])
 @pytest.mark.parametrize('size', [1, 64, 5000])
 def test_every_kind_gives_the_same_rows(tmp_path, monkeypatch, name, size):
-    monkeypatch.setattr(csv_goals, 'BLOCK', 3000)
+    monkeypatch.setattr(goal_files, 'BLOCK', 3000)
     write(tmp_path / name)
     goals = open_goals(tmp_path / name)
     assert {'x', 'y'} <= set(goals.names)
@@ -154,7 +154,7 @@ def test_a_file_that_grows_meanwhile_is_not_trusted(tmp_path, name):
 
 @pytest.mark.parametrize('block', [7, 16, 33, 100])
 def test_lines_within_quotes_are_one_row_wherever_a_block_ends(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(csv_goals, 'BLOCK', block)
+    monkeypatch.setattr(goal_files, 'BLOCK', block)
     rows = [('1', 'a\n"b",\n'), ('2', '5" pipe'), ('3', '\n\n'), ('4', 'c')] * 5
     with (tmp_path / 'a.csv').open('w', newline='') as file:
         csv.writer(file).writerows([('x', 'note'), *rows])
@@ -163,8 +163,8 @@ def test_lines_within_quotes_are_one_row_wherever_a_block_ends(tmp_path, monkeyp
 
 
 def test_a_quote_that_is_never_closed_does_not_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_goals, 'BLOCK', 10)
-    monkeypatch.setattr(csv_goals, 'LONGEST', 100)
+    monkeypatch.setattr(goal_files, 'BLOCK', 10)
+    monkeypatch.setattr(goal_files, 'LONGEST', 100)
     (tmp_path / 'a.csv').write_text('x,y\n1,"2\n' + '3,4\n' * 100)
     with pytest.raises(InputError, match='longer than 100 bytes'):
         list(open_goals(tmp_path / 'a.csv').batches(['x'], 10))
@@ -172,7 +172,7 @@ def test_a_quote_that_is_never_closed_does_not_fill_the_memory(tmp_path, monkeyp
 
 @pytest.mark.parametrize('block', [4, 5, 100])
 def test_blank_lines_at_the_end_are_no_rows(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(csv_goals, 'BLOCK', block)
+    monkeypatch.setattr(goal_files, 'BLOCK', block)
     (tmp_path / 'a.csv').write_bytes(b'x,y\r\n1,2\r\n\r\n3,4\r\n\r\n\r\n\r\n')
     table = pa.Table.from_batches(open_goals(tmp_path / 'a.csv').batches(['x'], 10))
     assert table['x'].to_pylist() == ['1', None, '3']

@@ -11,10 +11,10 @@ from programs import Here
 from slow_work import Slowly
 
 from ik_node import Arm, IkSolver, InputError
-from ik_node.batch import task_key
-from ik_node.batch.parts import Parts
-from ik_node.batch.workers import LostError, Processes
 from ik_node.errors import IkError
+from ik_node.tools import workers
+from ik_node.tools.parts import Parts
+from ik_node.tools.workers import LostError, Processes
 
 CHUNKS = [bytes([k]) * 100 for k in range(12)]
 
@@ -135,21 +135,21 @@ def test_a_worker_that_cannot_be_started_is_no_problem_of_the_output(tmp_path):
 def test_the_key_names_what_results_depend_on_and_nothing_else(monkeypatch):
     arm = Arm.from_file('urdf/seed_arm.urdf.xacro')
     solver = IkSolver(arm)
-    key = task_key.task_key(solver, 'columns', True)
+    key = workers.task_key(solver, 'columns', True)
     arm.describe()
     assert arm.is_plain
-    assert task_key.task_key(solver, 'columns', True) == key
+    assert workers.task_key(solver, 'columns', True) == key
     others = [
-        task_key.task_key(IkSolver(Arm(arm.robot, tool_axis=(1.0, 0.0, 0.0))), 'columns', True),
-        task_key.task_key(IkSolver(Arm(arm.robot, tool_point=(0.0, 0.0, 1e-9))), 'columns', True),
-        task_key.task_key(IkSolver(arm, position_tolerance=1e-5), 'columns', True),
-        task_key.task_key(solver, 'columns', False),
+        workers.task_key(IkSolver(Arm(arm.robot, tool_axis=(1.0, 0.0, 0.0))), 'columns', True),
+        workers.task_key(IkSolver(Arm(arm.robot, tool_point=(0.0, 0.0, 1e-9))), 'columns', True),
+        workers.task_key(IkSolver(arm, position_tolerance=1e-5), 'columns', True),
+        workers.task_key(solver, 'columns', False),
     ]
-    monkeypatch.setattr(task_key, 'code_digest', lambda: 'of another version')
-    others.append(task_key.task_key(solver, 'columns', True))
+    monkeypatch.setattr(workers, 'code_digest', lambda: 'of another version')
+    others.append(workers.task_key(solver, 'columns', True))
     assert len({key, *others}) == 1 + len(others)
     with pytest.raises(IkError, match='another version'):
-        task_key.check_code(key)
+        workers.check_code(key)
 
 
 @pytest.mark.parametrize('folder', [False, True])

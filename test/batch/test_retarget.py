@@ -18,15 +18,14 @@ from mcap_ros2.decoder import DecoderFactory
 from programs import Ended, Here, check_rejected, ran
 
 from ik_node import Arm, IkSolver, InputError
-from ik_node.batch.episode_table import EpisodeTable
-from ik_node.batch.episodes import solve_episode
-from ik_node.batch.goal_columns import GoalRows
-from ik_node.batch.goal_files import open_goals
-from ik_node.batch.lerobot_dataset import LerobotDataset
-from ik_node.batch.retargeting import EpisodeReport, worst_of
-from ik_node.cli import retarget
-from ik_node.startup.robots import URDF
+from ik_node.startup.arguments import URDF
 from ik_node.steady import steady
+from ik_node.tools import retarget
+from ik_node.tools.episodes import EpisodeTable, solve_episode
+from ik_node.tools.goal_columns import GoalRows
+from ik_node.tools.goal_files import open_goals
+from ik_node.tools.lerobot_dataset import LerobotDataset
+from ik_node.tools.retargeting import EpisodeReport, worst_of
 
 ARM = URDF / 'so101_like.urdf.xacro'
 LENGTHS = [40, 25, 60]
@@ -353,7 +352,7 @@ def test_rows_of_a_table_are_episodes_and_its_other_columns_stay(tmp_path, solve
 
 
 def test_episodes_longer_and_shorter_than_what_is_read_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr('ik_node.batch.episode_table.ROWS', 7)
+    monkeypatch.setattr('ik_node.tools.episodes.ROWS', 7)
     take = np.repeat([3.0, 1.0, 2.0], [20, 1, 4])
     np.savez(tmp_path / 'in.npz', take=take, x=np.arange(25.0))
     episodes = EpisodeTable(open_goals(tmp_path / 'in.npz'), 'take').episodes(['x'])

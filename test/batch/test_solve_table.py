@@ -16,10 +16,10 @@ from cases import arm_of
 from scipy.spatial.transform import Rotation
 
 from ik_node import Arm, Goal, IkSolver, InputError
-from ik_node.batch.goal_columns import GoalColumns, doubt_of_angles
-from ik_node.batch.solve_table import solve_table
 from ik_node.model.urdf.reader import rotation
 from ik_node.steady import steady
+from ik_node.tools.goal_columns import GoalColumns, doubt_of_angles
+from ik_node.tools.solve_table import solve_table
 
 COUNT = 40
 XYZ = {'x': [1.0], 'y': [1.0], 'z': [1.0]}

@@ -20,10 +20,9 @@ from programs import Ended, Here, check_rejected, full_disk, ran
 from waiting import wait_for
 
 from ik_node import Arm, IkSolver
-from ik_node.batch import job
-from ik_node.batch.table_files import table_writer
-from ik_node.cli import batch, retarget
-from ik_node.startup.robots import URDF
+from ik_node.startup.arguments import URDF
+from ik_node.tools import batch, retarget, solve_table
+from ik_node.tools.parts import table_writer
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +34,7 @@ both = pytest.mark.parametrize('program', PROGRAMS, ids=['ik_batch', 'ik_retarge
 @pytest.fixture
 def goals(tmp_path, monkeypatch):
     """A file of 600 goals in ten takes, which ik_batch solves 50 at a time."""
-    monkeypatch.setattr(job, 'CHUNK', 50)
+    monkeypatch.setattr(solve_table, 'CHUNK', 50)
     arm = Arm.from_file(ARM)
     rows = [np.concatenate(arm.fk(q)) for q in arm.sample(np.random.default_rng(0), 600)]
     columns = dict(zip(('x', 'y', 'z', 'dx', 'dy', 'dz'), np.transpose(rows), strict=True))
@@ -76,16 +75,16 @@ def test_the_file_holds_what_solve_batch_finds(goals, tmp_path):
 # Workers that wait in the middle of a chunk for being killed.
 STUCK = """
 import pathlib, sys, time
-from ik_node.batch import job
-job.CHUNK = 50
-solve_rows = job.solve_rows
+from ik_node.tools import solve_table
+solve_table.CHUNK = 50
+solve_rows = solve_table.solve_rows
 def slowly(*given):
     while len(list(pathlib.Path().glob('*.parts/*.arrow'))) >= 4:
         time.sleep(0.05)
     return solve_rows(*given)
-job.solve_rows = slowly
+solve_table.solve_rows = slowly
 if __name__ == '__main__':
-    from ik_node.cli.batch import main
+    from ik_node.tools.batch import main
     sys.exit(main(sys.argv[1:]))
 """
 
@@ -152,7 +151,7 @@ def test_kills_and_interruptions_change_no_bit(goals, tmp_path, monkeypatch):
 @pytest.mark.parametrize('change', [['--tool-axis', 'x'], ['--count']])
 def test_other_options_use_no_part_of_before(goals, tmp_path, monkeypatch, change):
     output, few = tmp_path / 'out.parquet', tmp_path / 'few.parquet'
-    monkeypatch.setattr(job, 'CHUNK', 15)
+    monkeypatch.setattr(solve_table, 'CHUNK', 15)
     pq.write_table(pq.read_table(goals).slice(0, 60), few)
 
     def stop() -> None:

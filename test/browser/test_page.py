@@ -20,9 +20,8 @@ from viewer_harness import SEED_ARM, SEED_FILE, SEED_JOINTS, RobotSide
 
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
-from ik_node.viewer.scene.tool_scene import GIZMO_SCALE
-from ik_node.viewer.scene.visuals import extent_of
-from ik_node.viewer.solutions.listing import Lister, Query
+from ik_node.viewer.scene import GIZMO_SCALE, extent_of
+from ik_node.viewer.solutions import Lister, Query
 
 __all__ = ['browser']
 Q = dict(zip(SEED_JOINTS, (0.3, 0.5, 0.9, 0.6, 0.4), strict=True))  # in the picture left of the panel

@@ -14,9 +14,9 @@ import pytest
 from programs import check_rejected, ran
 
 from ik_node import start
-from ik_node.cli import batch, inspect, place, reach, retarget, solve
 from ik_node.model.urdf.description import load_description
-from ik_node.startup.robots import URDF
+from ik_node.startup.arguments import URDF
+from ik_node.tools import batch, inspect, place, reach, retarget, solve
 
 XACRO = URDF / 'seed_arm.urdf.xacro'
 EXPANDED = load_description(XACRO)  # quicker to read
@@ -218,16 +218,16 @@ def test_commands_tell_their_usage_and_reject_nonsense(ended, monkeypatch, name,
 
 def test_lines_of_progress_have_the_rate_since_the_last_one_and_what_is_left_at_it(monkeypatch, capsys):
     pytest.importorskip('tqdm')
-    from ik_node.cli import progress_bar
+    from ik_node import arguments
 
     now = [100.0]
-    monkeypatch.setattr(progress_bar.time, 'monotonic', lambda: now[0])
+    monkeypatch.setattr(arguments.time, 'monotonic', lambda: now[0])
     for (total, what, about), steps in {
         (1000, 'goals', False): ((1.0, 500), (10.0, 100), (5.0, 10), (20.0, 390)),  # 500 of a run before
         (10, 'goals', True): ((4.0, 5), (10.0, 6)),  # an estimate may be exceeded
         (None, 'episodes', False): ((4.0, 5),),
     }.items():
-        with progress_bar.ProgressBar(total, what, about=about) as bar:
+        with arguments.ProgressBar(total, what, about=about) as bar:
             for seconds, count in steps:
                 now[0] += seconds
                 bar.add(count)

@@ -17,8 +17,8 @@ from programs import check_rejected, ran
 from shared_files import shared_path
 
 from ik_node import Arm, Goal, IkSolver
-from ik_node.cli import inspect, solve
-from ik_node.startup.robots import URDF
+from ik_node.startup.arguments import URDF
+from ik_node.tools import inspect, solve
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ import pytest
 from control_harness import SETTINGS, Driven, Rig
 from small_arm import arm_urdf
 
-from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.models import ArmModel
 from ik_node.steady import steady
 
 LOOK = 1e-6  # [s] that a look at the clock takes

@@ -32,13 +32,13 @@ from hypothesis.stateful import (
 from small_arm import FOLDING, arm_urdf, folding_urdf
 
 from ik_node import Goal
-from ik_node.control.controller.controller import ArmController
-from ik_node.control.outputs.setpoint import Setpoint
-from ik_node.control.paths.tool_path import ToolPath
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.settings.arm import ArmSettings
-from ik_node.control.state.requests import HomeRequest
-from ik_node.control.state.states import COMMANDING, State
+from ik_node.control.controller import ArmController
+from ik_node.control.models import ArmModel
+from ik_node.control.paths import ToolPath
+from ik_node.control.requests import HomeRequest
+from ik_node.control.setpoint import Setpoint
+from ik_node.control.settings import ArmSettings
+from ik_node.control.states import COMMANDING, State
 from ik_node.errors import InputError
 from ik_node.model.plausibility import FAR, FAR_LINEAR
 from ik_node.model.urdf.description import load_description

@@ -11,10 +11,10 @@ from control_harness import PERIOD, Driven, Rig
 from limit_judge import Judge
 from small_arm import ARM_JOINTS
 
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.state.states import State
+from ik_node.control.models import ArmModel
+from ik_node.control.states import State
 from ik_node.errors import InputError
-from ik_node.sim.controllers import Controllers
+from ik_node.sim.plant import Controllers
 
 pytestmark = pytest.mark.slow
 

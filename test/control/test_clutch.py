@@ -11,13 +11,10 @@ from control_harness import SETTINGS
 from interleaved import at_step
 from small_arm import arm_urdf
 
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.state.snapshot import Snapshot
-from ik_node.control.state.states import State
-from ik_node.control.teleop.clutch import DROPPED, Clutch
-from ik_node.control.teleop.jog_kinematics import rotation_about
-from ik_node.control.teleop.pose_distance import TURNED
-from ik_node.control.teleop.pose_smoother import PoseSmoother
+from ik_node.control.models import ArmModel
+from ik_node.control.requests import Snapshot
+from ik_node.control.states import State
+from ik_node.control.teleop import DROPPED, TURNED, Clutch, PoseSmoother, rotation_about
 
 Q = np.array([0.2, 0.3, 0.4, 0.1, 0.2])
 REQUIRED = replace(SETTINGS, position_scale=2.0)

@@ -12,12 +12,11 @@ from control_harness import PERIOD, SETTINGS, Asked, Driven, Rig, largest_step, 
 from small_arm import ALL_JOINTS, ARM_JOINTS, arm_urdf
 
 from ik_node import Goal
-from ik_node.control.controller.controller import ArmController
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.settings.arm import ArmSettings
-from ik_node.control.state.report import Level
-from ik_node.control.state.requests import HomeRequest
-from ik_node.control.state.states import State
+from ik_node.control.controller import ArmController
+from ik_node.control.models import ArmModel
+from ik_node.control.requests import HomeRequest, Level
+from ik_node.control.settings import ArmSettings
+from ik_node.control.states import State
 from ik_node.errors import InputError
 from ik_node.model.urdf.description import load_description
 

@@ -7,9 +7,8 @@ from control_harness import Rig
 from small_arm import PARAMETERS, arm_urdf
 
 from ik_node import Goal
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.motion_limits import limits_of_motion
-from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.models import ArmModel, limits_of_motion
+from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError
 
 AS_MOVEIT_WRITES_IT = """

@@ -13,13 +13,13 @@ from control_harness import PERIOD, SETTINGS, Rig, positions
 from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node import Goal
-from ik_node.control.joints.feedback import MOST_JOINTS, Feedback
-from ik_node.control.paths.tool_path import ToolPath
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.settings.arm import ArmSettings
-from ik_node.control.state.states import State
+from ik_node.control.joints import MOST_JOINTS, Feedback
+from ik_node.control.models import ArmModel
+from ik_node.control.paths import ToolPath
+from ik_node.control.settings import ArmSettings
+from ik_node.control.states import State
 from ik_node.errors import InputError
-from ik_node.model.joint_set import JointSet
+from ik_node.model.robot import JointSet
 from ik_node.model.urdf.reader import read_urdf
 
 WRONG = [('degrees', 28.6), ('a whole turn', 0.3 - 2.0 * math.pi)]

@@ -11,12 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from limit_judge import Judge
 
-from ik_node.control.checks.joint_gate import Gate
-from ik_node.control.joints.joint_group import JointGroup
-from ik_node.control.motion.motion import JointMotion
-from ik_node.control.motion.motion_state import MotionState
-from ik_node.control.motion.planned_motion import RETURN_SPEED
-from ik_node.control.robot.motion_limits import MotionLimits
+from ik_node.control.checks import Gate
+from ik_node.control.joints import JointGroup
+from ik_node.control.models import MotionLimits
+from ik_node.control.motion import RETURN_SPEED, JointMotion
+from ik_node.control.trajectory import MotionState
 from ik_node.errors import InputError
 
 INF = math.inf

@@ -10,14 +10,13 @@ import pytest
 from control_harness import AFTER, SETTINGS, Asked, Rig
 
 from ik_node import Goal
-from ik_node.control.motion.goal_stream import BRIDGED, RETURN, GoalStream
-from ik_node.control.motion.motion import JointMotion
-from ik_node.control.motion.motion_ahead import motion_ahead
-from ik_node.control.motion.motion_state import MotionState
-from ik_node.control.motion.pursuit import Pursuit
-from ik_node.control.motion.stamps import regularised_stamps
-from ik_node.control.settings.arm import ArmSettings
-from ik_node.tracks.curves import Track
+from ik_node.control.motion import JointMotion, motion_ahead
+from ik_node.control.pursuit import Pursuit
+from ik_node.control.settings import ArmSettings
+from ik_node.control.solving import BRIDGED, RETURN, GoalStream
+from ik_node.control.stamps import regularised_stamps
+from ik_node.control.trajectory import MotionState
+from ik_node.tracks import Track
 
 STEP = 0.02  # [s] between goals
 FASTEST = np.array([2.0, 2.0])

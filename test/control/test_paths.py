@@ -17,15 +17,11 @@ from ruckig import InputParameter, Ruckig
 from ruckig import Trajectory as RuckigTrajectory
 
 from ik_node import Arm, Goal, IkSolver, InputError
-from ik_node.control.checks.joint_gate import SWING
-from ik_node.control.motion.trajectory import Trajectory
-from ik_node.control.paths.joint_path import ACCURACY
-from ik_node.control.paths.lines import plan_lines
-from ik_node.control.paths.path_timing import Bounds, timed
-from ik_node.control.paths.splines import Curve
-from ik_node.control.paths.tool_path import ToolPath
-from ik_node.control.state.report import Level
-from ik_node.control.state.states import State
+from ik_node.control.checks import SWING
+from ik_node.control.paths import ACCURACY, Bounds, Curve, ToolPath, plan_lines, timed
+from ik_node.control.requests import Level
+from ik_node.control.states import State
+from ik_node.control.trajectory import Trajectory
 
 pytestmark = pytest.mark.slow
 

@@ -12,12 +12,11 @@ from control_harness import SETTINGS, Asked, Rig
 from small_arm import arm_urdf
 
 import ik_node
-from ik_node.control.controller.controller import VOID
-from ik_node.control.controller.inbox import SLOW, Inbox
+from ik_node.control.controller import SLOW, VOID, Inbox
 from ik_node.control.locks import LockOrderError, OrderedLock, Rank
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.state.requests import HomeRequest
-from ik_node.control.state.states import State
+from ik_node.control.models import ArmModel
+from ik_node.control.requests import HomeRequest
+from ik_node.control.states import State
 from ik_node.steady import steady
 
 LONG = 10.0  # [s] in which a thread ends that nothing holds up

@@ -12,14 +12,14 @@ from control_harness import AFTER, SETTINGS, Asked, Rig
 from small_arm import FOLDING, arm_urdf, bar, folding_urdf
 
 from ik_node import Goal
-from ik_node.control.checks.collision_gate import CollisionGate
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.settings.arm import ArmSettings
-from ik_node.control.state.states import State
+from ik_node.control.checks import CollisionGate
+from ik_node.control.models import ArmModel
+from ik_node.control.settings import ArmSettings
+from ik_node.control.states import State
 from ik_node.errors import InputError, MissingError
-from ik_node.model.collision.collision import FAR
+from ik_node.model.collision import FAR, collision_shapes
 from ik_node.model.urdf.description import load_description
-from ik_node.startup.robots import ARMS, ROBOTS, SUFFIX, URDF
+from ik_node.startup.arguments import ARMS, ROBOTS, SUFFIX, URDF
 
 pytestmark = pytest.mark.slow
 
@@ -290,6 +290,24 @@ def test_a_shape_that_cannot_be_read_is_left_out_with_the_reason(shape, words):
     model = build(folding_urdf(fore=f'<collision><geometry>{shape}</geometry></collision>{bar(0.2)}'))
     assert any(words in note and 'link "fore"' in note for note in model.notes)
     assert model.collision is not None
+
+
+@pytest.mark.parametrize(
+    ('shape', 'top'),
+    [
+        ('<box size="0.1 0.2 0.06"/>', 0.03),
+        ('<sphere radius="0.05"/>', 0.05),
+        ('<cylinder radius="0.02" length="0.08"/>', 0.04),
+        ('<capsule radius="0.02" length="0.08"/>', 0.06),
+    ],
+)
+def test_each_shape_is_as_large_as_it_is_described(shape, top):
+    text = folding_urdf(fore=f'<collision><geometry>{shape}</geometry></collision>')
+    shapes, notes = collision_shapes(text, '')
+    assert not notes
+    (geometry,) = [one.geometry for one in shapes if one.link == 'fore']
+    geometry.computeLocalAABB()
+    assert geometry.aabb_local.max_[2] == pytest.approx(top)
 
 
 def test_a_mesh_in_mesh_path_is_its_convex_hull(tmp_path):

@@ -10,14 +10,12 @@ import pytest
 from control_harness import AFTER, Asked, Kept
 
 from ik_node import Goal
-from ik_node.control.controller.controller import ArmController
-from ik_node.control.joints.shared_robot import SharedRobot
-from ik_node.control.robot.robot_models import build_models, check_models
-from ik_node.control.robot.tree_model import TreeModel
-from ik_node.control.settings.arm import ArmSettings
-from ik_node.control.settings.robot import RobotSettings
-from ik_node.control.state.report import Report
-from ik_node.control.state.states import State
+from ik_node.control.controller import ArmController
+from ik_node.control.joints import SharedRobot
+from ik_node.control.models import TreeModel, build_models, check_models
+from ik_node.control.requests import Report
+from ik_node.control.settings import ArmSettings, RobotSettings
+from ik_node.control.states import State
 from ik_node.errors import InputError
 from ik_node.model.urdf.description import load_description
 from ik_node.share import share_path

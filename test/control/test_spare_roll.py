@@ -14,15 +14,11 @@ from control_harness import AFTER, Asked, Rig
 from oracles.torsos import torso_text
 
 from ik_node import Arm, Goal, IkSolver
-from ik_node.control.motion.tool_motion import tool_motion
-from ik_node.control.robot.arm_model import ArmModel, JointModel
-from ik_node.control.robot.robot_models import build_models
-from ik_node.control.robot.tree_model import TreeModel
-from ik_node.control.settings.arm import ArmSettings
-from ik_node.control.settings.robot import RobotSettings
+from ik_node.control.models import ArmModel, JointModel, TreeModel, build_models
+from ik_node.control.motion import tool_motion
+from ik_node.control.settings import ArmSettings, RobotSettings
 from ik_node.model.urdf.reader import load_description
-from ik_node.tracks.curves import Track
-from ik_node.tracks.placement import place_track
+from ik_node.tracks import Track, place_track
 
 pytestmark = pytest.mark.slow
 

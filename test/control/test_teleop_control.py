@@ -12,14 +12,11 @@ from control_harness import PERIOD, SETTINGS, Rig, positions
 from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node import Arm, Goal, IkSolver
-from ik_node.control.paths.tool_path import ToolPath
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.state.report import Level
-from ik_node.control.state.states import State
-from ik_node.control.teleop.clutch import DROPPED, OPEN
-from ik_node.control.teleop.jog_kinematics import JogKinematics, rotation_about
-from ik_node.control.teleop.pose_distance import FAR
-from ik_node.control.teleop.teleop_controller import TeleopController
+from ik_node.control.models import ArmModel
+from ik_node.control.paths import ToolPath
+from ik_node.control.requests import Level
+from ik_node.control.states import State
+from ik_node.control.teleop import DROPPED, FAR, OPEN, JogKinematics, TeleopController, rotation_about
 from ik_node.errors import InputError
 
 pytestmark = pytest.mark.slow
@@ -203,6 +200,20 @@ def test_a_path_after_a_hand_does_not_lead_to_where_the_hand_was(hand):
     assert report.phase == 'moving', report.message
     rig.settle()
     assert hand.point == pytest.approx(end, abs=5e-4)
+
+
+def test_steps_that_come_slowly_are_followed_at_an_even_speed(hand):
+    rig, start = hand.rig, hand.q
+    every, rate = round(0.1 / PERIOD), 0.2  # ten steps a second
+    moved = []
+    for k in range(20):
+        rig.controller.steer(start + np.array([0.1 * rate * k, 0.0, 0.0, 0.0, 0.0]), rig.time)
+        for _ in range(every):
+            before = hand.q[0]
+            rig.tick(1)
+            moved.append((hand.q[0] - before) / PERIOD)
+    settled = np.array(moved[len(moved) // 2 :])
+    assert 0.8 * rate < settled.min() <= settled.max() < 1.2 * rate
 
 
 @pytest.mark.parametrize('clutch', ['required', 'none'])

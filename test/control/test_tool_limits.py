@@ -13,15 +13,11 @@ from control_harness import PERIOD, SETTINGS, Rig, positions
 from small_arm import arm_urdf
 
 from ik_node import Goal
-from ik_node.control.checks.cone_gate import SLACK, ConeGate
-from ik_node.control.checks.motion_check import places_of
-from ik_node.control.checks.tool_gate import ToolGate
-from ik_node.control.motion.motion import JointMotion
-from ik_node.control.motion.tool_motion import tool_motion
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.settings.arm import ArmSettings
-from ik_node.control.settings.workspace import Workspace
-from ik_node.control.state.states import State
+from ik_node.control.checks import CONE_SLACK, ConeGate, ToolGate, places_of
+from ik_node.control.models import ArmModel
+from ik_node.control.motion import JointMotion, tool_motion
+from ik_node.control.settings import ArmSettings, Workspace
+from ik_node.control.states import State
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.model.ball import swing_angle
@@ -224,7 +220,7 @@ def cone_gate_of(text: str) -> ConeGate | None:
 def test_a_sample_outside_is_rejected(cone_gate):
     cone_gate.restart()
     assert cone_gate.reject(np.array([0.0, 1.1, 0.0, 0.0, 0.0])) is None
-    assert cone_gate.reject(np.array([0.0, SWING + 0.9 * SLACK, 0.0, 0.0, 0.0])) is None
+    assert cone_gate.reject(np.array([0.0, SWING + 0.9 * CONE_SLACK, 0.0, 0.0, 0.0])) is None
     rejection = cone_gate.reject(np.array([0.0, 1.0, 1.0, 0.0, 0.0]))
     assert rejection == 'ball joint ball_yaw, ball_pitch, ball_roll: swing 1.27456 rad, allowed: 1.2'
 
@@ -267,7 +263,7 @@ def test_motions_between_places_inside_stay_inside(ball):
         assert report.status != 'rejected', report
         for tick in range(3000):
             ball.tick()
-            assert ball.swing() <= SWING + SLACK
+            assert ball.swing() <= SWING + CONE_SLACK
             if ball.state is not State.MOVING or (k % 3 == 2 and tick == 60):
                 break
     ball.settle()
@@ -290,7 +286,7 @@ def test_a_goal_replaced_on_the_way_is_not_reached_through_the_outside(ball):
             most = max(most, ball.swing())
         assert ball.state is State.HOLDING, ball.reports[-1]
         assert ball.position('ball_roll') == pytest.approx(1.15)
-    assert 0.95 * SWING < most <= SWING + SLACK
+    assert 0.95 * SWING < most <= SWING + CONE_SLACK
 
 
 def test_home_is_put_inside_the_cone():
@@ -308,7 +304,7 @@ def test_the_gate_stops_an_arm_that_is_led_outside(ball):
         sample = ball.tick()
         if sample is not None and 'ball_pitch' in sample.names:
             there = positions(sample)
-            assert swing_angle(there['ball_pitch'], there['ball_roll']) <= SWING + SLACK
+            assert swing_angle(there['ball_pitch'], there['ball_roll']) <= SWING + CONE_SLACK
     assert ball.state is State.FAULTED
     assert 'swing' in ball.reports[-1].message
 

@@ -12,16 +12,13 @@ import pytest
 from control_harness import PERIOD, SETTINGS, Driven, Rig
 from small_arm import ARM_JOINTS, FOLDING, arm_urdf, folding_urdf
 
-from ik_node.control.joints import arm_joints
-from ik_node.control.motion.halt import halt
-from ik_node.control.motion.motion_ahead import Plan, motion_ahead
-from ik_node.control.outputs import trajectory_streamer
-from ik_node.control.outputs.joint_trajectory import JointTrajectory
-from ik_node.control.outputs.outputs import MAX_DELAY
-from ik_node.control.outputs.trajectory_streamer import DELAY, WINDOW, point_times
-from ik_node.control.paths.tool_path import ToolPath
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.state.states import State
+from ik_node.control import joints, outputs
+from ik_node.control.models import ArmModel
+from ik_node.control.motion import Plan, halt, motion_ahead
+from ik_node.control.outputs import DELAY, MAX_DELAY, WINDOW, point_times
+from ik_node.control.paths import ToolPath
+from ik_node.control.setpoint import JointTrajectory
+from ik_node.control.states import State
 from ik_node.errors import InputError
 
 SHARED = (*ARM_JOINTS[::-1], 'finger')
@@ -296,7 +293,7 @@ def break_plans(monkeypatch: pytest.MonkeyPatch, broken: Broken, braking: bool =
             return plan
         return replace(plan, at=lambda t: broken(t, *plan.at(t)))
 
-    monkeypatch.setattr(arm_joints, 'motion_ahead', spoilt)
+    monkeypatch.setattr(joints, 'motion_ahead', spoilt)
 
 
 def too_far(t: float, p: np.ndarray, v: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -503,7 +500,7 @@ def test_a_controller_is_halted_even_if_ruckig_finds_no_plan(rig: Driven, failur
     rig.go(yaw=2.4)
     rig.tick(30)
     rig.go(yaw=0.0)
-    monkeypatch.setattr(trajectory_streamer, 'halt', failing)
+    monkeypatch.setattr(outputs, 'halt', failing)
     fall_behind(rig)
     assert rig.state is State.FAULTED
     (_, first), (_, stand) = rig.output.sent

@@ -16,12 +16,11 @@ from shared_files import shared_path
 from ik_node import IkError, InputError, UrdfError
 from ik_node.checks import AXES
 from ik_node.model.urdf.reader import load_description, read_urdf
-from ik_node.ros.servos.settings import ServoSettings
+from ik_node.servos.settings import ServoSettings
 from ik_node.startup import plan as planning
-from ik_node.startup.arguments import ARGUMENTS
+from ik_node.startup.arguments import ARGUMENTS, ARMS
 from ik_node.startup.plan import check_installed
-from ik_node.startup.robots import ARMS
-from ik_node.tracks.curves import TRACKS
+from ik_node.tracks import TRACKS
 
 pytestmark = pytest.mark.slow
 
@@ -188,10 +187,10 @@ def test_a_package_that_is_missing_is_told_before_anything_starts(flag, package,
 @pytest.mark.parametrize(
     ('node', 'module', 'settings', 'expected'),
     [
-        ('ik_node', 'ik_node.control.settings.arm', 'ArmSettings', {'tip_link': 'link5'}),
-        ('ik_goals', 'ik_node.tracks.settings', 'TrackSettings', {'centre': (0.3, 0.0, 0.1), 'size': 0.05}),
-        ('ik_viewer', 'ik_node.viewer.settings', 'ViewerSettings', {'tip_link': 'link5'}),
-        ('ik_marker', 'ik_node.ros.tool_settings', 'ToolSettings', {'tip_link': 'link5'}),
+        ('ik_node', 'ik_node.control.settings', 'ArmSettings', {'tip_link': 'link5'}),
+        ('ik_goals', 'ik_node.tracks', 'TrackSettings', {'centre': (0.3, 0.0, 0.1), 'size': 0.05}),
+        ('ik_viewer', 'ik_node.viewer.node', 'ViewerSettings', {'tip_link': 'link5'}),
+        ('ik_marker', 'ik_node.ros.parameters', 'ToolSettings', {'tip_link': 'link5'}),
     ],
 )
 def test_parameters_exist_in_the_node_and_have_allowed_values(node, module, settings, expected, monkeypatch):

@@ -20,7 +20,7 @@ from node_harness import client_in
 
 from ik_node import Arm, InputError
 from ik_node.startup.arguments import ARGUMENTS
-from ik_node.tracks.curves import TRACKS
+from ik_node.tracks import TRACKS
 
 
 @pytest.fixture

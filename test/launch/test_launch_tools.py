@@ -10,10 +10,9 @@ from launch_file import ROOT, planned, starts
 from ik_node import Goal, InputError, Tree, TreeSolver
 from ik_node.model.urdf.reader import load_description
 from ik_node.startup import plan as planning
-from ik_node.startup.plan import Plan, Program
-from ik_node.startup.robots import SUFFIX, URDF, tools_file, tools_in
-from ik_node.startup.rviz_config import MARKER
-from ik_node.tracks.curves import Track
+from ik_node.startup.arguments import SUFFIX, URDF, tools_file, tools_in
+from ik_node.startup.plan import MARKER, Plan, Program
+from ik_node.tracks import Track
 
 pytestmark = pytest.mark.slow
 

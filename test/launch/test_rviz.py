@@ -15,8 +15,8 @@ from lxml import etree
 from ik_node import Arm, Tree
 from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.ros.conversions import matrix_pose, point_array, pose_matrix
-from ik_node.ros.rviz.marker_shape import wish
-from ik_node.startup.robots import ROBOTS, SUFFIX, URDF, tools_file, tools_in
+from ik_node.ros.marker_node import wish
+from ik_node.startup.arguments import ROBOTS, SUFFIX, URDF, tools_file, tools_in
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from small_arm import ALL_JOINTS, arm_urdf
 from ik_node import Arm, Goal, IkSolver, InputError, UrdfError
 from ik_node.errors import ChainError
 from ik_node.model.arm import tool_at
-from ik_node.model.joint_set import JointSet
+from ik_node.model.robot import JointSet
 from ik_node.model.urdf.reader import read_urdf
 
 

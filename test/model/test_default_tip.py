@@ -9,8 +9,8 @@ import pytest
 
 from ik_node import Arm
 from ik_node.errors import ChainError
-from ik_node.model.default_tip import default_tip
-from ik_node.model.joint_set import JointSet
+from ik_node.model.arm import default_tip
+from ik_node.model.robot import JointSet
 from ik_node.model.urdf.reader import load_description, read_urdf
 
 RIGHT = ['so101', 'wx250', 'px150', 'px100', 'vx300s', 'xarm5', 'omx_f', 'hebi_a2085_05', 'lrmate200ic5h']

@@ -13,8 +13,8 @@ from made_arms import frames_at, random_chain, random_unit
 from scipy.spatial.transform import Rotation
 
 from ik_node import kernels
-from ik_node.kernels.arrays.eigenvalues import eigenvalues
-from ik_node.solver.methods.registry import METHODS
+from ik_node.kernels.polynomials import eigenvalues
+from ik_node.solver.methods import METHODS
 
 SEEDS = st.integers(0, 10**6)
 

@@ -10,10 +10,10 @@ import pytest
 from small_arm import arm_urdf
 
 from ik_node import Arm, Goal, IkSolver
-from ik_node.cli import inspect, solve
 from ik_node.errors import UrdfError
 from ik_node.model import plausibility
 from ik_node.model.plausibility import Span, doubtful_lengths, doubtful_limits
+from ik_node.tools import inspect, solve
 
 
 def span(lower, upper, velocity=2.0, prismatic=False) -> Span:

@@ -13,10 +13,10 @@ from shared_files import shared_path
 
 from ik_node import Arm, Tree
 from ik_node.errors import FileError, InputError
-from ik_node.model.default_tip import default_tip
+from ik_node.model.arm import default_tip
 from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.model.urdf.reader import load_description, read_urdf
-from ik_node.startup.robots import ROBOTS, SUFFIX, URDF, tools_file, tools_in
+from ik_node.startup.arguments import ROBOTS, SUFFIX, URDF, tools_file, tools_in
 
 pytestmark = pytest.mark.slow
 

@@ -13,10 +13,9 @@ from oracles.plain import PlainArm, random_values
 from shared_files import shared_names
 from small_arm import GOOD, broken
 
-from ik_node.cli.arguments import arm_parser, read_arm
+from ik_node.arguments import arm_parser, read_arm
 from ik_node.errors import ChainError, ElementError, FileError, InputError, XacroError, XmlError
-from ik_node.model.arm import Arm
-from ik_node.model.default_tip import default_tip
+from ik_node.model.arm import Arm, default_tip
 from ik_node.model.urdf.reader import load_description, read_urdf
 
 # --- files ---------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from small_arm import GOOD, broken
 
 from ik_node import errors
 from ik_node.errors import ChainError, InputError, UrdfError, XacroError, XmlError
-from ik_node.model.default_tip import default_tip
+from ik_node.model.arm import default_tip
 from ik_node.model.urdf.description import load_description
 from ik_node.model.urdf.elements import MOST_CHARACTERS
 from ik_node.model.urdf.reader import read_urdf

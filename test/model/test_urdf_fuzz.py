@@ -14,7 +14,7 @@ from lxml import etree
 from small_arm import GOOD
 
 from ik_node.errors import ChainError, UrdfError
-from ik_node.model.default_tip import default_tip
+from ik_node.model.arm import default_tip
 from ik_node.model.urdf.reader import read_urdf
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ import numpy as np
 
 from ik_node import Arm, Goal, IkSolver
 from ik_node.model.urdf.reader import load_description
-from ik_node.startup.robots import ARMS, SUFFIX, URDF
+from ik_node.startup.arguments import ARMS, SUFFIX, URDF
 from oracles.chain import Array, Chain, angle_between, into_limits, within
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ import numpy as np
 from ik_node import Arm, Goal, IkSolver
 from ik_node.model.ball import Order
 from ik_node.model.urdf.reader import load_description
-from ik_node.startup.robots import SUFFIX, URDF
+from ik_node.startup.arguments import SUFFIX, URDF
 from oracles.chain import Array, rotations
 from oracles.random_arms import unit
 

@@ -7,17 +7,14 @@ import numpy as np
 from control_harness import Asked
 
 from ik_node import Goal
-from ik_node.control.controller.controller import ArmController
-from ik_node.control.outputs.outputs import Output
-from ik_node.control.outputs.setpoint import Setpoint
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.motion_limits import limits_of_motion
-from ik_node.control.settings.arm import ArmSettings
-from ik_node.control.state.report import Report
-from ik_node.control.state.states import State
-from ik_node.sim.dynamics import TIMESTEP
-from ik_node.sim.plant import Plant
-from ik_node.sim.settings import PlantSettings
+from ik_node.control.controller import ArmController
+from ik_node.control.models import ArmModel, limits_of_motion
+from ik_node.control.outputs import Output
+from ik_node.control.requests import Report
+from ik_node.control.setpoint import Setpoint
+from ik_node.control.settings import ArmSettings
+from ik_node.control.states import State
+from ik_node.sim.plant import TIMESTEP, Plant, PlantSettings
 from oracles.arms import Task
 from oracles.chain import Array, angle_between
 

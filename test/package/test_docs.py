@@ -155,7 +155,7 @@ def test_every_shipped_arm_is_described() -> None:
     described = dict(re.findall(r'^\| `(\w+)` \| (\d) \|', page('reference/arms.md'), re.MULTILINE))
     assert described.keys() == shipped
     from ik_node import Arm
-    from ik_node.startup.robots import tools_file
+    from ik_node.startup.arguments import tools_file
 
     for name, dof in described.items():
         tip = 'left_tool0' if tools_file(name) else 'tool0'

@@ -22,7 +22,7 @@ from catkin_pkg.package import parse_package
 from packaging.requirements import Requirement
 
 import ik_node
-from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.settings import ArmSettings
 from ik_node.extras import EXTRAS, PACKAGES, ROS_MODULES, ROS_WHEELS, require
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -224,7 +224,7 @@ try:
     IkSolver(arm, method='scipy')
 except IkError as error:
     print(error)
-import ik_node.cli.inspect, ik_node.cli.solve, ik_node.cli.reach, ik_node.control.motion.motion
+import ik_node.tools.inspect, ik_node.tools.solve, ik_node.tools.reach, ik_node.control.motion
 """
     done = run_without(set(EXTRAS), program)
     assert done.returncode == 0, done.stderr

@@ -12,12 +12,10 @@ from cases import BY_NAME, arm_of
 from programs import Ended, check_rejected, full_disk, ran
 
 from ik_node import Goal, IkSolver, InputError
-from ik_node.cli import place as program
-from ik_node.cli.self_collision import clearance_of
 from ik_node.model.urdf.reader import rotation
-from ik_node.placement.placement import PlacementJudge
-from ik_node.placement.region import Region
-from ik_node.placement.search import PlacementSearch, distinct, excluded_share
+from ik_node.tools import place as program
+from ik_node.tools.placement import PlacementJudge, PlacementSearch, Region, distinct, excluded_share
+from ik_node.tools.self_collision import clearance_of
 
 pytestmark = pytest.mark.slow
 

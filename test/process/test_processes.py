@@ -20,9 +20,9 @@ from node_harness import Client, client_in
 from processes import Running, start_node, with_parameters
 from rosgraph_msgs.msg import Clock
 
-from ik_node.startup import processes
+from ik_node.startup import demo
+from ik_node.startup.demo import Child, stop_all
 from ik_node.startup.plan import PACKAGE, Program
-from ik_node.startup.processes import Child, stop_all
 from ik_node.teach.program import Point
 from ik_node.teach.program import Program as Taught
 
@@ -198,7 +198,7 @@ def test_a_child_that_is_stopped_while_its_interpreter_begins_ends_well(tmp_path
 
 
 def test_a_child_that_does_not_end_is_killed(tmp_path, monkeypatch):
-    monkeypatch.setattr(processes, 'PATIENCE', 0.1)
+    monkeypatch.setattr(demo, 'PATIENCE', 0.1)
     child, said = Child(Program(PACKAGE, 'ik_goals', {}), {}, tmp_path), []
     os.kill(child._process.pid, signal.SIGSTOP)
     assert not stop_all([child], said.append)

@@ -23,9 +23,9 @@ from programs import ran
 from shared_files import shared_path
 
 from ik_node import Goal, IkSolver
-from ik_node.cli import reach
 from ik_node.solver.reachable_directions import fibonacci_sphere, reachable_directions
-from ik_node.startup.robots import URDF
+from ik_node.startup.arguments import URDF
+from ik_node.tools import reach
 
 pytestmark = pytest.mark.slow
 

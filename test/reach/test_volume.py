@@ -14,17 +14,14 @@ from programs import check_rejected, ran
 from small_arm import WITH_SPARE
 
 from ik_node import Arm, Goal, IkSolver, InputError
-from ik_node.cli import reach
-from ik_node.cli.lattice import lattice
-from ik_node.cli.reach_picture import draw_volume
-from ik_node.cli.self_collision import clearance_of
 from ik_node.model.urdf.reader import read_urdf
-from ik_node.reach import volume as module
-from ik_node.reach.file import as_netcdf
-from ik_node.reach.refinement import coarse_rows, refined
-from ik_node.reach.survey import Survey
-from ik_node.reach.volume import surveyed
 from ik_node.solver.limit_distances import distances_to_limits
+from ik_node.tools import reach
+from ik_node.tools import reach_volume as module
+from ik_node.tools.pictures import draw_volume
+from ik_node.tools.reach_volume import Survey, as_netcdf, coarse_rows, refined, surveyed
+from ik_node.tools.self_collision import clearance_of
+from ik_node.tools.slices import lattice
 
 pytestmark = pytest.mark.slow
 
@@ -224,7 +221,7 @@ def test_the_program_replaces_an_older_file_only_when_it_has_ended(tmp_path, mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr('ik_node.cli.reach.surveyed', interrupted)
+        patch.setattr('ik_node.tools.reach.surveyed', interrupted)
         assert ran(reach, SEED_ARM.path, *few).code == 130
     assert [path.name for path in tmp_path.iterdir()] == ['out.nc']
     assert (tmp_path / 'out.nc').read_text() == 'older'

@@ -30,13 +30,18 @@ from std_msgs.msg import Bool, String
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from waiting import wait_for
 
-from ik_node.batch.episode_recording import write_recording
-from ik_node.recording.definitions import RecordingError, definition
-from ik_node.recording.file import RecordingFile
-from ik_node.recording.reading import JointTrack, recorded
-from ik_node.recording.recorder import KINDS, Recorder
-from ik_node.recording.table import TIME, csv_text
-from ik_node.ros.qos import LATCHED
+from ik_node.ros.interfaces import LATCHED
+from ik_node.tools.episodes import write_recording
+from ik_node.viewer.recording import (
+    KINDS,
+    JointTrack,
+    Recorder,
+    RecordingError,
+    RecordingFile,
+    definition,
+    recorded,
+)
+from ik_node.viewer.recordings import TIME, csv_text
 
 KIND = 'sensor_msgs/msg/JointState'
 TIMEOUT = 60.0  # seconds for things that take a fraction of one on an idle machine

@@ -30,7 +30,7 @@ from ik_node.ros.conversions import (
     pose_matrix,
     seconds,
 )
-from ik_node.ros.foreign_goals import goal_in_base
+from ik_node.ros.goals import goal_in_base
 
 NOW = 1_700_000_000_500_000_000
 SECOND = 1_000_000_000
@@ -142,7 +142,7 @@ PACKAGE = Path(interfaces.__file__).parents[1]
 
 
 def test_no_program_subscribes_without_a_limit():
-    known = {'interfaces.py', 'neighbours.py', 'recorder.py', 'status_printer.py', 'trajectory_output.py'}
+    known = {'demo.py', 'interfaces.py', 'neighbours.py', 'recording.py', 'trajectory_output.py'}
     found = {
         path.name
         for path in PACKAGE.rglob('*.py')

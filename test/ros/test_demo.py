@@ -13,8 +13,7 @@ from programs import ran
 from shared_files import shared_path
 
 from ik_node.startup import demo as ik_demo
-from ik_node.startup.arguments import PARAMS_FILE
-from ik_node.startup.robots import ROBOTS, tools_file
+from ik_node.startup.arguments import PARAMS_FILE, ROBOTS, tools_file
 
 PRESETS = [(name, track) for name in ROBOTS for track in ('circle', 'figure_eight', 'spiral')]
 

@@ -12,7 +12,7 @@ from small_arm import ARM_JOINTS, arm_urdf
 from std_msgs.msg import String
 
 from ik_node.errors import InputError
-from ik_node.ros.goals.goal_requests import JointsRequest
+from ik_node.ros.goals import JointsRequest
 
 pytestmark = pytest.mark.slow
 

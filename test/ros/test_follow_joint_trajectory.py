@@ -15,11 +15,9 @@ import pytest
 from rclpy.action.client import ActionClient
 from rclpy.task import Future
 
-from ik_node.control.outputs.joint_trajectory import JointTrajectory
-from ik_node.control.outputs.setpoint import Setpoint
+from ik_node.control.setpoint import JointTrajectory, Setpoint
 from ik_node.ros.outputs import follow_joint_trajectory as module
-from ik_node.ros.outputs.clocks import Clocks
-from ik_node.ros.outputs.context import OutputContext
+from ik_node.ros.outputs.context import Clocks, OutputContext
 
 NAMES = ('a', 'b')
 SUCCEEDED, CANCELED, ABORTED = 4, 5, 6

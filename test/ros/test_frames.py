@@ -24,14 +24,13 @@ from small_arm import ARM_JOINTS, PARAMETERS, arm_urdf
 from std_msgs.msg import Header
 
 from ik_node import Arm, Goal, IkSolver
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.models import ArmModel
+from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError
 from ik_node.ros.conversions import matrix_pose, pose_matrix
-from ik_node.ros.goals.frames import Frames
-from ik_node.ros.goals.projection import Projection
-from ik_node.ros.qos import STREAM
-from ik_node.tracks.curves import tip_pose
+from ik_node.ros.goals import Frames, Projection
+from ik_node.ros.interfaces import STREAM
+from ik_node.tracks import tip_pose
 
 NO_NODE: Node = None  # the stand-in needs none
 THREADS = 4  # goals, queries, teleoperation, MoveIt
@@ -67,7 +66,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     module = ModuleType('transforms')
     module.TfListener = TfListener  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, 'ik_node.ros.goals.tf_listener', module)
+    monkeypatch.setitem(sys.modules, 'ik_node.ros.tf_listener', module)
     return found
 
 
@@ -93,7 +92,7 @@ def test_threads_that_name_frames_at_once_subscribe_to_tf2_once(little: ArmModel
 def test_without_tf2_a_frame_off_the_robot_is_rejected(
     little: ArmModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, 'ik_node.ros.goals.tf_listener', None)
+    monkeypatch.setitem(sys.modules, 'ik_node.ros.tf_listener', None)
     frames = Frames(NO_NODE)
     with pytest.raises(InputError, match='tf2 is not installed'):
         frames.in_base(Header(frame_id='camera'), little, little.joints.rest)
@@ -140,11 +139,11 @@ def seeing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     content = {'Buffer': Buffer, 'TransformListener': lambda *_: None, 'TransformException': TransformError}
     vars(tf2).update(content)
     monkeypatch.setitem(sys.modules, 'tf2_ros', tf2)
-    monkeypatch.delitem(sys.modules, 'ik_node.ros.goals.tf_listener', raising=False)
+    monkeypatch.delitem(sys.modules, 'ik_node.ros.tf_listener', raising=False)
     monkeypatch.setattr(Buffer, 'known', {})
     with running(arm_urdf()) as seeing:
         yield seeing
-    sys.modules.pop('ik_node.ros.goals.tf_listener', None)
+    sys.modules.pop('ik_node.ros.tf_listener', None)
 
 
 def tip(*q: float) -> np.ndarray:

@@ -17,8 +17,8 @@ from small_arm import ARM_JOINTS, arm_urdf
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import matrix_pose
-from ik_node.ros.goals.goal_requests import JointsRequest
-from ik_node.tracks.curves import tip_pose
+from ik_node.ros.goals import JointsRequest
+from ik_node.tracks import tip_pose
 
 pytestmark = pytest.mark.slow
 

@@ -20,11 +20,9 @@ from small_arm import arm_urdf
 from std_msgs.msg import String
 
 from ik_node.kernels import Stage
-from ik_node.ros.compat import RCLError, given_parameters, wrap_change_state
-from ik_node.ros.moveit.services import MoveItServices
-from ik_node.ros.node.at_rest import AtRest
-from ik_node.ros.node.garbage import Garbage
-from ik_node.ros.node.setpoint_loop import SetpointLoop, in_step
+from ik_node.ros.interfaces import RCLError, given_parameters, wrap_change_state
+from ik_node.ros.moveit import MoveItServices
+from ik_node.ros.node import AtRest, Garbage, SetpointLoop, in_step
 
 
 def change(client: Client, transition: int) -> bool:
@@ -104,7 +102,7 @@ def test_callbacks_run_while_it_comes_to_rest_and_a_second_request_waits():
 
 @pytest.mark.slow
 def test_it_ends_its_wait_though_the_arm_never_rests(monkeypatch):
-    monkeypatch.setattr('ik_node.ros.node.node.BRAKING', 0.1)
+    monkeypatch.setattr('ik_node.ros.node.BRAKING', 0.1)
     with running(arm_urdf()) as client:
         client.answer('goal_joints', client.joints(yaw=2.0))
         client.wait(lambda: client.position('yaw') > 0.1, 'the motion')

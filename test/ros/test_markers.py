@@ -14,9 +14,8 @@ from interleaved import at_step
 from small_arm import arm_urdf
 from visualization_msgs.msg import Marker
 
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.ros.rviz.goal_markers import GoalMarkers
-from ik_node.ros.rviz.markers import goal_markers, track_marker
+from ik_node.control.models import ArmModel
+from ik_node.ros.interface import GoalMarkers, goal_markers, track_marker
 from ik_node.solver.goal import Goal, Status
 
 TOOL, DOWN = np.array([0.3, 0.1, 0.2]), np.array([0.0, 0.0, -1.0])

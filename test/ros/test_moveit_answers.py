@@ -16,20 +16,18 @@ from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from small_arm import ALL_JOINTS, ARM_JOINTS, PARAMETERS, arm_urdf, folding_urdf
 
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.robot.robot_models import arms_of, build_models
-from ik_node.control.settings.arm import ArmSettings
-from ik_node.control.settings.robot import RobotSettings
-from ik_node.control.state.snapshot import Snapshot
-from ik_node.control.state.states import State
+from ik_node.control.models import ArmModel, arms_of, build_models
+from ik_node.control.requests import Snapshot
+from ik_node.control.settings import ArmSettings, RobotSettings
+from ik_node.control.states import State
 from ik_node.model.urdf.description import load_description
+from ik_node.ros import moveit
 from ik_node.ros.conversions import matrix_pose, pose_matrix
-from ik_node.ros.goals.frames import Frames
-from ik_node.ros.moveit import answers
-from ik_node.ros.moveit.answers import Code, Query, RejectedError, forward, inverse
+from ik_node.ros.goals import Frames
+from ik_node.ros.moveit import Code, Query, RejectedError, forward, inverse
 from ik_node.share import share_path
 from ik_node.solver.solver import IkSolver
-from ik_node.solver.trees.tree_solver import TreeSolver
+from ik_node.solver.trees import TreeSolver
 from ik_node.steady import steady
 
 Q = dict(zip(ARM_JOINTS, (0.4, 0.5, 0.9, 0.4, 0.6), strict=True))
@@ -191,7 +189,7 @@ def test_several_tools_are_answered_together(name):
 def test_tools_that_share_joints_get_the_rolls_of_their_poses(monkeypatch):
     query, left, values = two_tools('torso_arms')
     (model,) = query.models.values()
-    monkeypatch.setattr(answers, 'TURNING', math.inf)
+    monkeypatch.setattr(moveit, 'TURNING', math.inf)
     wanted, seed = (left.joints.named(values) for _ in range(2))
     drawn = model.tree.sample(np.random.default_rng(0), 2)
     for named, q in zip((wanted, seed), drawn, strict=True):

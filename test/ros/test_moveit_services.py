@@ -16,16 +16,15 @@ from node_harness import Client, running
 from small_arm import ALL_JOINTS, ARM_JOINTS, PARAMETERS, arm_urdf
 
 from ik_node import Arm
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.models import ArmModel
+from ik_node.control.settings import ArmSettings
+from ik_node.ros import moveit
 from ik_node.ros.conversions import matrix_pose, pose_matrix
-from ik_node.ros.goals.frames import Frames
+from ik_node.ros.goals import Frames
 from ik_node.ros.interfaces import COMPUTE_FK, COMPUTE_IK, SOLVE_IK
-from ik_node.ros.moveit import services
-from ik_node.ros.moveit.answers import Code, Query
-from ik_node.ros.moveit.services import MoveItServices
+from ik_node.ros.moveit import Code, MoveItServices, Query
 from ik_node.steady import steady
-from ik_node.tracks.curves import tip_pose
+from ik_node.tracks import tip_pose
 
 Z, ORIGIN = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
 Q = (0.4, 0.5, 0.9, 0.4, 0.6)
@@ -46,11 +45,11 @@ class Worker:
 
 
 @pytest.fixture(autouse=True)
-def moveit(monkeypatch: pytest.MonkeyPatch) -> None:
+def served_moveit(monkeypatch: pytest.MonkeyPatch) -> None:
     for service, kind in ((COMPUTE_IK, srv.GetPositionIK), (SOLVE_IK, srv.GetPositionIK)):
         monkeypatch.setitem(vars(service), 'type', kind)
     monkeypatch.setitem(vars(COMPUTE_FK), 'type', srv.GetPositionFK)
-    monkeypatch.setattr(services, 'ThreadPoolExecutor', Worker)
+    monkeypatch.setattr(moveit, 'ThreadPoolExecutor', Worker)
 
 
 @pytest.fixture
@@ -139,7 +138,7 @@ def test_an_answer_that_comes_too_late_is_none(client, monkeypatch):
     request.ik_request.timeout.nanosec = 1
     with monkeypatch.context() as patch:
         times = iter(range(10))
-        patch.setattr(services, 'steady', lambda: next(times))  # each look takes a second
+        patch.setattr(moveit, 'steady', lambda: next(times))  # each look takes a second
         response = ask(client, request)
     assert response.error_code.val == TIMED_OUT
     request.ik_request.timeout.sec = 5
@@ -168,7 +167,7 @@ def test_the_wait_in_the_queue_counts_as_part_of_the_timeout(timeout, left):
         get_fully_qualified_name=lambda: '/ik_node',
     )
     tool: Any = SimpleNamespace(tool='', snapshot=lambda: SimpleNamespace(model=model))
-    services = MoveItServices(node, [tool], lambda: {'': model}, Frames(node))
+    moveit = MoveItServices(node, [tool], lambda: {'': model}, Frames(node))
     given: list[Query] = []
 
     def answer(*asked: Any) -> str:
@@ -177,8 +176,8 @@ def test_the_wait_in_the_queue_counts_as_part_of_the_timeout(timeout, left):
 
     request = SimpleNamespace(ik_request=PositionIKRequest(timeout=Duration(sec=timeout)))
     response: Any = SimpleNamespace(error_code=SimpleNamespace(val=0))
-    services._work(answer, request, response, steady() - WAITED)
-    services.close()
+    moveit._work(answer, request, response, steady() - WAITED)
+    moveit.close()
     assert response.error_code.val == Code.SUCCESS
     assert given[0].timeout <= left
     assert (given[0].timeout == left) == (timeout == 0)

@@ -16,10 +16,10 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 from stepped import world
 
-from ik_node.control.state.states import State
+from ik_node.control.states import State
 from ik_node.ros import neighbours
 from ik_node.ros.neighbours import ARM, GONE, Card, Neighbours, conflict, read_card
-from ik_node.ros.node.node import IkNode
+from ik_node.ros.node import IkNode
 
 FIRST = Card('1', ARM, '/ik_node', 'here', 11, 'one', since=1.0, takes=('/goal_pose',), commands=('/q',))
 LATER = replace(FIRST, id='2', process=22, session='two', since=2.0)

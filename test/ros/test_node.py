@@ -21,9 +21,8 @@ from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.ros import interfaces
 from ik_node.ros.conversions import seconds
 from ik_node.ros.graph import graph
-from ik_node.ros.interfaces import Interface, PublishedTopic, Service, SubscribedTopic
-from ik_node.ros.qos import LATCHED
-from ik_node.tracks.curves import tip_pose
+from ik_node.ros.interfaces import LATCHED, Interface, PublishedTopic, Service, SubscribedTopic
+from ik_node.tracks import tip_pose
 
 TOOL = ((0.0, 0.0, 1.0), (0.0, 0.0, 0.0))
 SPEED = 2.0  # [rad/s], of every hinge in arm_urdf

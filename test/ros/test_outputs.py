@@ -22,14 +22,13 @@ from small_arm import ALL_JOINTS, ARM_JOINTS, arm_urdf
 from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory
 
-from ik_node.control.outputs.joint_trajectory import JointTrajectory as Whole
+from ik_node.control.setpoint import JointTrajectory as Whole
 from ik_node.errors import InputError, MissingError
 from ik_node.ros.conversions import seconds
 from ik_node.ros.graph import graph
 from ik_node.ros.interfaces import CONTROLLER_STATE
 from ik_node.ros.outputs import output_names, trajectory_output
-from ik_node.ros.outputs.clocks import Clocks
-from ik_node.ros.outputs.context import OutputContext
+from ik_node.ros.outputs.context import Clocks, OutputContext
 from ik_node.ros.outputs.follow_joint_trajectory import action_type
 from ik_node.ros.outputs.joint_trajectory import JointTrajectoryTopic
 from ik_node.ros.outputs.trajectory_output import TrajectoryOutput, trajectory_message

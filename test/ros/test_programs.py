@@ -17,8 +17,8 @@ from node_harness import Client, running
 from small_arm import ARM_JOINTS, PARAMETERS, arm_urdf
 from stepped import world
 
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.models import ArmModel
+from ik_node.control.settings import ArmSettings
 from ik_node.ros.programs import goto
 from ik_node.ros.programs.goto import Goto
 from ik_node.ros.programs.play import main

@@ -16,7 +16,7 @@ from rclpy.time import Time
 from sensor_msgs.msg import JointState
 from small_arm import ARM_JOINTS, arm_urdf
 
-from ik_node.ros.node.measured_watch import CHECK, MeasuredWatch
+from ik_node.ros.node import CHECK, MeasuredWatch
 from ik_node.steady import steady
 
 pytestmark = pytest.mark.slow

@@ -11,13 +11,12 @@ from node_harness import running
 from small_arm import arm_urdf
 from std_msgs.msg import Float64MultiArray
 
-from ik_node.control.state.report import Level, Report
-from ik_node.control.state.states import State
-from ik_node.ros.goals.reports import NUMBERS, STATUSES
-from ik_node.ros.node import robot_switch
-from ik_node.ros.remarks import APART, OVER, Remarks
-from ik_node.ros.tools import report_pace
-from ik_node.ros.tools.report_pace import ReportPace
+from ik_node.control.requests import Level, Report
+from ik_node.control.states import State
+from ik_node.ros import interface, node
+from ik_node.ros.goals import NUMBERS, STATUSES
+from ik_node.ros.interface import ReportPace
+from ik_node.ros.interfaces import APART, OVER, Remarks
 from ik_node.steady import steady
 
 
@@ -28,7 +27,7 @@ def report(number: int, status: str = 'solved', phase: str = 'moving', level: Le
 @pytest.fixture
 def endless(monkeypatch):
     """No time is long enough for the next report on a stream."""
-    monkeypatch.setattr(report_pace, 'PERIOD', 1e9)
+    monkeypatch.setattr(interface, 'PERIOD', 1e9)
 
 
 class Heard(list):
@@ -70,12 +69,12 @@ def test_the_last_report_on_a_stream_is_published_when_it_is_due(monkeypatch):
     heard = Heard(*map(report, (1, 2, 3)))
     heard.pace.publish_due()
     assert heard == [(1, 'moving')]
-    now += report_pace.PERIOD
+    now += interface.PERIOD
     heard.pace.publish_due()
     heard.pace.publish_due()
     assert heard == [(1, 'moving'), (3, 'moving')]
     heard.pace.add(report(4))
-    now += report_pace.PERIOD
+    now += interface.PERIOD
     heard.pace.add(report(5))
     heard.pace.publish_due()
     assert heard == [(1, 'moving'), (3, 'moving'), (5, 'moving')]
@@ -112,7 +111,7 @@ def test_an_unexpected_error_while_a_robot_is_built_is_reported(monkeypatch):
         raise RuntimeError('made up')
 
     with running(arm_urdf()) as client:
-        monkeypatch.setattr(robot_switch, 'build_models', build)
+        monkeypatch.setattr(node, 'build_models', build)
         with pytest.raises(RuntimeError, match='made up'):
             client.served._switch.prepare('another')
         client.wait_said("RuntimeError('made up')")

@@ -13,12 +13,12 @@ from domains import new_domain
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.parameter import Parameter
 
-from ik_node.control.settings.arm import ArmSettings
+from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
-from ik_node.ros.settings_declaration import declare, on_change
+from ik_node.ros.parameters import declare, on_change
 from ik_node.solver.solver import IkSolver
-from ik_node.tracks.settings import TrackSettings
+from ik_node.tracks import TrackSettings
 
 CONFIG = Path(__file__).resolve().parents[2] / 'config' / 'ik_node.yaml'
 

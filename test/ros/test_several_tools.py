@@ -15,14 +15,14 @@ from rclpy.parameter import Parameter
 from std_msgs.msg import Int8, String
 from stepped import World, world
 
-from ik_node.control.state.requests import HomeRequest, Request
+from ik_node.control.requests import HomeRequest, Request
 from ik_node.errors import IkError
 from ik_node.model.tree import Tool, Tree
 from ik_node.model.urdf.description import load_description
-from ik_node.ros.goals.goal_requests import JointsRequest
-from ik_node.ros.node.node import IkNode
+from ik_node.ros.goals import JointsRequest
+from ik_node.ros.interfaces import LATCHED
+from ik_node.ros.node import IkNode
 from ik_node.ros.programs import goto
-from ik_node.ros.qos import LATCHED
 from ik_node.share import share_path
 
 pytestmark = pytest.mark.slow

@@ -16,13 +16,13 @@ from small_arm import arm_urdf
 from std_msgs.msg import Bool, Int8
 from std_srvs.srv import SetBool
 
-from ik_node.control.settings.arm import ArmSettings
-from ik_node.control.teleop.clutch import DROPPED
+from ik_node.control.settings import ArmSettings
+from ik_node.control.teleop import DROPPED
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import matrix_pose
-from ik_node.ros.qos import LATCHED
-from ik_node.ros.teleop.teleop_interface import _joint_velocities, _twist
-from ik_node.tracks.curves import tip_pose
+from ik_node.ros.interface import _joint_velocities, _twist
+from ik_node.ros.interfaces import LATCHED
+from ik_node.tracks import tip_pose
 
 pytestmark = pytest.mark.slow
 

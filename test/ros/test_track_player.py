@@ -13,14 +13,12 @@ from visualization_msgs.msg import Marker, MarkerArray
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import pose_matrix, seconds
+from ik_node.ros.interfaces import LATCHED
 from ik_node.ros.programs.track_player import GoalsNode
-from ik_node.ros.qos import LATCHED
 from ik_node.share import share_path
 from ik_node.solver.solver import IkSolver
-from ik_node.startup.robots import SUFFIX
-from ik_node.tracks.curves import TRACKS, Track
-from ik_node.tracks.placement import Place, can_follow, place_track
-from ik_node.tracks.settings import TrackSettings
+from ik_node.startup.arguments import SUFFIX
+from ik_node.tracks import TRACKS, Place, Track, TrackSettings, can_follow, place_track
 
 
 class Listener:

@@ -12,7 +12,7 @@ from virtual_time import VirtualBus, virtual_time
 
 from ik_node.servos.arm.arm import ServoArm
 from ik_node.servos.arm.cycle import ArmOptions
-from ik_node.servos.arm.sag import Torques
+from ik_node.servos.arm.goals import Torques
 from ik_node.servos.arm.snapshot import ArmSnapshot, ArmState
 from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.calibration.profile import PROTOCOLS, read_profile

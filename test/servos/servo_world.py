@@ -23,10 +23,10 @@ from virtual_time import LOOK, Clock, VirtualBus, virtual_time
 from waiting import answer_of
 
 from ik_node.ros import neighbours
-from ik_node.ros.qos import NEWEST, STREAM
-from ik_node.ros.servos import node as module
-from ik_node.ros.servos.node import ServosNode
+from ik_node.ros.interfaces import NEWEST, STREAM
+from ik_node.servos import node as module
 from ik_node.servos.arm.snapshot import ArmState
+from ik_node.servos.node import ServosNode
 
 ZERO = 1000.0  # [s] at the start of a world
 

@@ -9,9 +9,8 @@ import pytest
 from rig import TORQUE_ENABLE, TORQUE_LIMIT, driven, emulated, rig, started
 
 from ik_node.servos.arm.activation import switch_on
-from ik_node.servos.arm.commands import Commands
 from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
-from ik_node.servos.arm.snapshot import ArmState, Counts
+from ik_node.servos.arm.snapshot import ArmState, Commands, Counts
 from ik_node.servos.arm.survey import ArmError, memories, survey
 from ik_node.servos.bus import feetech
 from ik_node.servos.bus.serial_transport import SerialTransport

@@ -10,8 +10,8 @@ import pytest
 from made_calibration import SO101, entries, recorded_between_stops, write_file
 
 from ik_node.errors import InputError
-from ik_node.servos.calibration.lerobot_file import find_file, folder_of_lerobot, read_file
 from ik_node.servos.calibration.profile import read_profile
+from ik_node.servos.calibration.recorded import find_file, folder_of_lerobot, read_file
 
 RECORDED = recorded_between_stops()
 

@@ -17,9 +17,7 @@ from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
 
 from ik_node.errors import InputError
-from ik_node.ros.servos import calibrating as module
-from ik_node.ros.servos.calibrating import Calibrating, read_pose
-from ik_node.ros.servos.settings import ServoSettings
+from ik_node.servos import node as module
 from ik_node.servos.arm.snapshot import ArmState
 from ik_node.servos.bus.transport import PortError
 from ik_node.servos.calibration.owner_zeros import (
@@ -33,7 +31,9 @@ from ik_node.servos.calibration.owner_zeros import (
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.calibration.recorded import Recorded
 from ik_node.servos.calibration.zeros import calibrate, read_zeros
+from ik_node.servos.node import Calibrating, read_pose
 from ik_node.servos.ports import arm_at
+from ik_node.servos.settings import ServoSettings
 
 RECORDED = recorded_between_stops()
 

@@ -12,9 +12,8 @@ import tty
 import pytest
 
 from ik_node.errors import InputError
-from ik_node.servos.bus import port_errors
-from ik_node.servos.bus.port_errors import explain
-from ik_node.servos.bus.serial_line import SerialLine
+from ik_node.servos.bus import serial_transport
+from ik_node.servos.bus.serial_transport import SerialLine, explain
 from ik_node.servos.bus.transport import PortError
 from ik_node.steady import steady
 
@@ -78,7 +77,7 @@ def test_no_permission_names_the_group(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(('name', 'remedy'), [('ModemManager', 'systemctl'), ('brltty', 'apt remove brltty')])
 def test_programs_that_take_ports_are_named_with_a_remedy(monkeypatch, name, remedy):
-    monkeypatch.setattr(port_errors, '_holding', lambda _: [(42, name)])
+    monkeypatch.setattr(serial_transport, '_holding', lambda _: [(42, name)])
     error = explain('/dev/ttyACM0', BlockingIOError(errno.EAGAIN, 'busy'))
     assert f'in use by {name} (process 42): ' in str(error)
     assert remedy in str(error)

@@ -9,10 +9,9 @@ import sys
 import pytest
 from rig import Rig, driven, emulated
 
-from ik_node.servos.arm import soft_start
-from ik_node.servos.arm.commands import Commands
+from ik_node.servos.arm import cycle
 from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
-from ik_node.servos.arm.snapshot import ArmState, Counts
+from ik_node.servos.arm.snapshot import ArmState, Commands, Counts
 from ik_node.servos.arm.survey import memories, survey
 from ik_node.servos.bus import feetech
 from ik_node.servos.bus.serial_transport import SerialTransport
@@ -156,8 +155,8 @@ def test_an_arm_that_was_moved_by_hand_is_held_where_it_is_then():
 
 def test_while_torques_grow_the_arm_has_that_of_the_weakest(monkeypatch):
     written = []
-    monkeypatch.setattr(soft_start, 'limit_torque', lambda _, shares: written.append(shares))
-    start = soft_start.SoftStart()
+    monkeypatch.setattr(cycle, 'limit_torque', lambda _, shares: written.append(shares))
+    start = cycle.SoftStart()
     start.begin([('a', 0.2), ('b', 0.5)])
     assert start.grow(None, 0.9, start.since + 0.3) == pytest.approx(0.5)
     assert dict(written[0]) == pytest.approx({'a': 0.5, 'b': 0.8})

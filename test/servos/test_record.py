@@ -13,13 +13,12 @@ from virtual_time import VirtualBus
 
 from ik_node.servos.arm.survey import ArmError
 from ik_node.servos.bus.models import model_named
-from ik_node.servos.calibration.lerobot_file import read_file
 from ik_node.servos.calibration.profile import read_profile
-from ik_node.servos.calibration.recorded import Recorded
-from ik_node.servos.check import memory, record
+from ik_node.servos.calibration.recorded import Recorded, read_file
+from ik_node.servos.check import record
 from ik_node.servos.check.findings import ServoFinding
 from ik_node.servos.check.program import main
-from ik_node.servos.check.ranges import Travel, recorded_from
+from ik_node.servos.check.record import Travel, recorded_from
 
 pytest.importorskip('serial')
 
@@ -71,7 +70,7 @@ def recorded(bus, tmp_path, monkeypatch, capsys):
             bus.clock.sleep(record.PAUSE)
             return (next(hand, True),)
 
-        for module in (record, memory):
+        for module in (record, record):
             monkeypatch.setattr(module, 'line', lambda: next(typed, ''))
         monkeypatch.setattr(record, 'select', SimpleNamespace(select=select))
         monkeypatch.setattr(sys, 'stdin', SimpleNamespace(fileno=lambda: 0))

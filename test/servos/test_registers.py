@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ik_node.errors import InputError
-from ik_node.servos.bus.models import MODELS, TICKS_PER_TURN, model_named, model_numbered
-from ik_node.servos.bus.registers import Sign
+from ik_node.servos.bus.models import MODELS, TICKS_PER_TURN, Sign, model_named, model_numbered
 
 REGISTERS = [(model, register) for model in MODELS for register in model.registers.values()]
 STS = model_named('sts3215')

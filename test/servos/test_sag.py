@@ -15,8 +15,7 @@ from virtual_time import VirtualBus
 from ik_node.model.inertia import GRAVITY, Weight, link_inertias
 from ik_node.model.urdf.description import load_description
 from ik_node.model.urdf.reader import read_urdf
-from ik_node.servos.arm.goals import Goals
-from ik_node.servos.arm.sag import MOST_LEAD, MOST_TRIM, Sag, Torques
+from ik_node.servos.arm.goals import MOST_LEAD, MOST_TRIM, Goals, Sag, Torques
 from ik_node.servos.arm.snapshot import ArmState, JointMeasurement
 from ik_node.servos.calibration.owner_zeros import factors_path, load_factors, store_factors
 from ik_node.servos.calibration.profile import read_profile

@@ -15,10 +15,9 @@ from shared_files import shared_path
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.servos.bus.models import model_named
-from ik_node.servos.calibration.estimates import estimates_of
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.calibration.recorded import Recorded, recorded_in, registers_of
-from ik_node.servos.calibration.zeros import MARGIN, STEP_MARGIN, calibrate, read_zeros
+from ik_node.servos.calibration.zeros import MARGIN, STEP_MARGIN, calibrate, estimates_of, read_zeros
 
 GOOD = recorded_between_stops()
 ELBOW = SO101.joints[2]

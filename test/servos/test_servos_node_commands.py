@@ -11,7 +11,7 @@ from rclpy.clock import Clock
 
 from ik_node.errors import InputError
 from ik_node.ros.graph import graph
-from ik_node.ros.servos.node import AFTER, IncomingCommands
+from ik_node.servos.node import AFTER, IncomingCommands
 from ik_node.steady import steady
 
 NOW = 1_700_000_000.0  # [s]

@@ -23,12 +23,11 @@ from typing import Any
 import pytest
 
 from ik_node.servos.arm import arm as arm_module
-from ik_node.servos.bus import serial_line, serial_transport
-from ik_node.servos.bus.port_errors import explain, gone
+from ik_node.servos.bus import serial_transport
+from ik_node.servos.bus.serial_transport import explain, gone
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.sim.bus.__main__ import servos_of
-from ik_node.sim.bus.bus import Bus
-from ik_node.sim.bus.server import Server
+from ik_node.sim.bus.bus import Bus, Server
 from ik_node.steady import steady
 
 TURN_ROUND = 0.0003  # [s] from a request to the first byte of its answer
@@ -131,7 +130,7 @@ class VirtualBus(KnownBus):
             self.clock.sleep(self._random.choice([0.003, 0.01, 0.03, 0.08]))
 
 
-class VirtualLine(serial_line.SerialLine):
+class VirtualLine(serial_transport.SerialLine):
     """The driver's end of a virtual bus."""
 
     def __init__(self, bus: VirtualBus, baud: int) -> None:

@@ -15,9 +15,7 @@ from ik_node.errors import InputError
 from ik_node.model.inertia import link_inertias
 from ik_node.model.urdf.description import load_description
 from ik_node.model.urdf.reader import read_urdf
-from ik_node.sim.controllers import Controllers
-from ik_node.sim.plant import Plant
-from ik_node.sim.settings import PlantSettings
+from ik_node.sim.plant import Controllers, Plant, PlantSettings
 
 pytest.importorskip('mujoco')
 ROOT = Path(__file__).resolve().parents[2]

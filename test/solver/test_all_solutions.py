@@ -20,10 +20,10 @@ from oracles.special_arms import made_arm
 from scipy.optimize import least_squares
 
 from ik_node import Arm, Goal, IkSolver, kernels
-from ik_node.kernels.arrays.distance import DISTINCT
+from ik_node.kernels.arrays import DISTINCT
 from ik_node.solver.all_solutions import MISSED_SHARE, missed_share
-from ik_node.solver.elimination.elimination import MOST_SOLUTIONS
-from ik_node.solver.redundancy.self_motions import is_redundant
+from ik_node.solver.elimination import MOST_SOLUTIONS
+from ik_node.solver.redundancy import is_redundant
 
 WITH_FORM = ['seed_arm', 'so101_like', 'moveo_like', 'so101', 'hebi_a2085_05']
 WITHOUT = ['prismatic_arm', 'ball_joint_arm', 'magician_rail', 'scara_yguel', 'moveo']

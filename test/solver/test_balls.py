@@ -24,8 +24,8 @@ from oracles.balls import (
 from scipy.spatial.transform import Rotation
 
 from ik_node import Arm, Goal, IkSolver, InputError, Status, Tool, Tree, TreeSolver, kernels
-from ik_node.kernels.chain.ball_turns import aim_ball
-from ik_node.kernels.chain.balls import keep_in_balls, swing_angle
+from ik_node.kernels.chain import keep_in_balls, swing_angle
+from ik_node.kernels.methods.ccd import aim_ball
 from ik_node.solver.goal import Cause
 
 KINDS = list(itertools.product(PLACES, ORDERS))

@@ -14,7 +14,7 @@ import pytest
 from cases import arm_of, new_solver
 
 from ik_node import Arm, Goal, IkSolver, Status
-from ik_node.solver import cores
+from ik_node.solver import batch
 from ik_node.solver.batch import BATCH_PART
 
 
@@ -151,7 +151,7 @@ def test_after_ctrl_c_the_threads_solve_no_more_goals(workers):
 def test_the_affinity_of_the_process_counts():
     program = (
         'import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); '
-        'from ik_node.solver.cores import usable_cores; print(usable_cores())'
+        'from ik_node.solver.batch import usable_cores; print(usable_cores())'
     )
     done = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, check=True)
     assert done.stdout == '1\n'
@@ -159,13 +159,13 @@ def test_the_affinity_of_the_process_counts():
 
 @pytest.mark.parametrize(('text', 'most'), [('max 100000', None), ('150000 100000', 2), ('5000 100000', 1)])
 def test_the_quota_of_the_container_counts(text, most, tmp_path, monkeypatch):
-    everything = cores.usable_cores()
+    everything = batch.usable_cores()
     (tmp_path / 'cpu.max').write_text(text)
-    monkeypatch.setattr(cores, 'QUOTA', tmp_path / 'cpu.max')
+    monkeypatch.setattr(batch, 'QUOTA', tmp_path / 'cpu.max')
     if most is None:
-        assert cores.usable_cores() >= everything
+        assert batch.usable_cores() >= everything
     else:
-        assert cores.usable_cores() == min(most, len(os.sched_getaffinity(0)))
+        assert batch.usable_cores() == min(most, len(os.sched_getaffinity(0)))
 
 
 def test_a_batch_starts_no_more_threads_than_cores(monkeypatch):
@@ -179,4 +179,4 @@ def test_a_batch_starts_no_more_threads_than_cores(monkeypatch):
 
     monkeypatch.setattr(type(solver._parts.search), 'search_many', watched)
     solver.solve_batch(*goals_of(solver.arm, 4096))
-    assert max(seen) <= cores.usable_cores()
+    assert max(seen) <= batch.usable_cores()

@@ -13,7 +13,7 @@ from scipy.optimize import least_squares
 
 from ik_node import Arm, Goal, IkSolver, kernels
 from ik_node.solver.closed_form import Family, recognise
-from ik_node.solver.redundancy.spare_roll import spare_roll
+from ik_node.solver.spare_roll import spare_roll
 
 pytestmark = pytest.mark.slow
 

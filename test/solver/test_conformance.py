@@ -9,7 +9,7 @@ from cases import FEW, shared_cases, shipped_cases
 from conformance import CHECKS, PROMISES, Subject
 
 from ik_node import IkSolver
-from ik_node.solver.methods.registry import METHODS
+from ik_node.solver.methods import METHODS
 
 pytestmark = pytest.mark.slow
 

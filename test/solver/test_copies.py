@@ -16,7 +16,7 @@ from cases import arm_of
 from small_arm import arm_urdf
 
 from ik_node import Arm, Goal, IkSolver
-from ik_node.solver.elimination import elimination
+from ik_node.solver import elimination
 
 pytestmark = pytest.mark.slow
 

@@ -16,10 +16,7 @@ from shared_files import shared_path
 from ik_node import Arm, Goal, IkSolver, Status, kernels
 from ik_node.kernels.elimination import layout as rows
 from ik_node.kernels.elimination.general import REVERSED
-from ik_node.solver.elimination.any_geometry import any_form
-from ik_node.solver.elimination.general import general_constants
-from ik_node.solver.elimination.pair import MOST, pair_form
-from ik_node.solver.elimination.task_joints import chain_of
+from ik_node.solver.elimination import MOST, any_form, chain_of, general_constants, pair_form
 
 pytestmark = pytest.mark.slow
 

@@ -16,10 +16,10 @@ import pytest
 from cases import BY_NAME, arm_of, shipped_cases
 
 from ik_node import Arm, Goal, IkSolver, InputError, kernels
-from ik_node.kernels.arrays.layout import ACCEPTANCE
+from ik_node.kernels.arrays import ACCEPTANCE
 from ik_node.model.urdf.description import load_description
-from ik_node.solver.methods.autodiff_method import squared_error
-from ik_node.solver.methods.registry import METHODS
+from ik_node.solver.autodiff_method import squared_error
+from ik_node.solver.methods import METHODS
 from ik_node.solver.restarts import SCHEDULES
 
 pytestmark = pytest.mark.slow

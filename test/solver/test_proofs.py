@@ -14,10 +14,7 @@ from shared_files import shared_path
 
 from ik_node import Arm, Goal, IkSolver, Status
 from ik_node.errors import MissingError
-from ik_node.solver.proof.complex_solutions import ComplexSolutions
-from ik_node.solver.proof.enclosures import Enclosing
-from ik_node.solver.proof.exact_geometry import geometry_of, special_nearby
-from ik_node.solver.proof.solution_bounds import most_solutions
+from ik_node.solver.proof import ComplexSolutions, Enclosing, geometry_of, most_solutions, special_nearby
 
 pytestmark = pytest.mark.slow
 
@@ -197,7 +194,7 @@ def test_special_arms_nearby_differ_by_no_more_than_stated(make):
 
 
 def test_geometry_too_far_from_special_proves_nothing(monkeypatch):
-    monkeypatch.setattr('ik_node.solver.proof.exact_geometry.NEAR', 1.0)
+    monkeypatch.setattr('ik_node.solver.proof.NEAR', 1.0)
     arm = parallel_arm(1, tilt=1e-3)
     proof = IkSolver(arm).prove(next(goals_of(arm, 1)))
     assert not proof.proven

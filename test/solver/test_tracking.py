@@ -14,7 +14,7 @@ from made_arms import limits_of, make_arm, plain_arm, random_unit, smooth_path
 
 from ik_node import Goal, InputError, Status
 from ik_node.solver.goal import Cause
-from ik_node.tracks.curves import TRACKS, Track, plane_axes, tip_pose
+from ik_node.tracks import TRACKS, Track, plane_axes, tip_pose
 
 TRACKED = ['seed_arm', 'so101_like', 'prismatic_arm', 'ball_joint_arm', 'moveo', 'magician_rail']
 

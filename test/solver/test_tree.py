@@ -15,16 +15,14 @@ from scipy.spatial.transform import Rotation
 from shared_files import shared_path
 
 from ik_node import Goal, IkSolver, InputError, Status, Tool, Tree, TreeSolver, UrdfError, kernels
-from ik_node.control.targets.tree_targets import _told
-from ik_node.kernels.arrays.layout import ITERATIONS, WEIGHT
-from ik_node.kernels.chain.forward import forward
-from ik_node.kernels.chain.linear import normal_equations
-from ik_node.kernels.trees import branches as branch_kernels
+from ik_node.control.solving import _told
+from ik_node.kernels import trees as branch_kernels
+from ik_node.kernels.arrays import ITERATIONS, WEIGHT
+from ik_node.kernels.chain import forward, normal_equations
 from ik_node.solver.goal import Cause
 from ik_node.solver.restarts import search_options
-from ik_node.solver.trees.clock import Clock
-from ik_node.solver.trees.tree_search import TreeSearch, branches
-from ik_node.tracks.curves import Track
+from ik_node.solver.trees import Clock, TreeSearch, branches
+from ik_node.tracks import Track
 
 NAMES = ('left', 'right')
 DOWN = (0.0, 0.0, -1.0)

@@ -7,7 +7,7 @@ import pytest
 from control_harness import SETTINGS
 from small_arm import arm_urdf
 
-from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.models import ArmModel
 
 
 @pytest.fixture(scope='session')

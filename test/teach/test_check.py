@@ -10,17 +10,15 @@ import pytest
 from control_harness import SETTINGS, Rig
 from small_arm import ARM_JOINTS, arm_urdf, folding_urdf
 
-from ik_node.control.paths.tool_path import ToolPath
-from ik_node.control.robot.arm_model import ArmModel
-from ik_node.control.settings.arm import ArmSettings
-from ik_node.control.settings.robot import RobotSettings
-from ik_node.control.state.states import State
+from ik_node.control.models import ArmModel
+from ik_node.control.paths import ToolPath
+from ik_node.control.settings import ArmSettings, RobotSettings
+from ik_node.control.states import State
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.share import share_path
 from ik_node.solver.goal import Goal
-from ik_node.teach.check import Checked, Rehearsal, check
-from ik_node.teach.checker import Checker
+from ik_node.teach.check import Checked, Checker, Rehearsal, check
 from ik_node.teach.program import LINE, Point, Program
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,8 @@ import pytest
 from control_harness import SETTINGS, Asked, Rig
 from small_arm import ARM_JOINTS
 
-from ik_node.control.paths.tool_path import ToolPath
-from ik_node.control.robot.arm_model import ArmModel
+from ik_node.control.models import ArmModel
+from ik_node.control.paths import ToolPath
 from ik_node.errors import InputError
 from ik_node.teach.check import Checked, check
 from ik_node.teach.program import LINE, Point, Program

@@ -21,10 +21,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from ik_node.errors import IkError
-from ik_node.viewer import input_freshness
+from ik_node.viewer import guard
 from ik_node.viewer.guard import Guard, is_loopback
-from ik_node.viewer.server import page_url, start_server, stop_server
-from ik_node.viewer.stop_page import answering
+from ik_node.viewer.server import answering, page_url, start_server, stop_server
 
 REJECTED, SERVED = 403, 101
 PORT = 'PORT'  # stands for that of the server
@@ -314,14 +313,14 @@ def test_a_viser_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatc
 
 
 def test_idle_connections_keep_no_request_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(input_freshness, 'MOST_OPENING', 8)
+    monkeypatch.setattr(guard, 'MOST_OPENING', 8)
 
     async def stop() -> str:
         return ''
 
     with contextlib.ExitStack() as stack:
-        port, guard = stack.enter_context(served(answer=answering(stop)))
-        token = guard.token
+        port, served_guard = stack.enter_context(served(answer=answering(stop)))
+        token = served_guard.token
         kept = stack.enter_context(connect(f'ws://127.0.0.1:{port}/{token}/socket'))
         idle = [
             stack.enter_context(socket.create_connection(('127.0.0.1', port), timeout=60.0))

@@ -22,13 +22,10 @@ from websockets.asyncio.server import ServerConnection
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import pose_matrix
 from ik_node.ros.programs.track_player import GoalsNode
-from ik_node.viewer.button_services import PATIENCE
-from ik_node.viewer.input_freshness import OLDEST, PERIOD, DatedConnection, fresh
-from ik_node.viewer.panel.buttons import ALL_TOOLS, ArmPress, Buttons
-from ik_node.viewer.panel.colours import TOOLS
-from ik_node.viewer.panel.inputs import LATE, Inputs
-from ik_node.viewer.panel.joints_panel import JointsPanel
-from ik_node.viewer.scene.tool_scene import ToolScene
+from ik_node.viewer.guard import OLDEST, PERIOD, DatedConnection, fresh
+from ik_node.viewer.node import PATIENCE
+from ik_node.viewer.panel import ALL_TOOLS, LATE, TOOLS, ArmPress, Buttons, Inputs, JointsPanel
+from ik_node.viewer.scene import ToolScene
 
 MOST = 2000  # steps of one call
 
@@ -120,6 +117,13 @@ def test_nothing_that_a_user_does_is_lost_at_any_step(
     else:
         pytest.fail(f'more than {MOST} steps')
     assert number > 5
+
+
+def test_sliders_of_a_robot_that_has_gone_move_nothing(server: viser.ViserServer) -> None:
+    sliders = Sliders(server)
+    sliders.act(sliders.FIRST)
+    sliders._panel.show([Arm.from_urdf(arm_urdf(), tip_link='tool0')])
+    assert sliders.take() == []
 
 
 def test_a_drag_that_waits_is_not_overwritten_by_a_goal_of_others(server: viser.ViserServer) -> None:

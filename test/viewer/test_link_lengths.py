@@ -18,7 +18,7 @@ from std_msgs.msg import String
 
 from ik_node.model.urdf.description import load_description
 from ik_node.model.urdf.reader import read_urdf
-from ik_node.ros.node.node import IkNode
+from ik_node.ros.node import IkNode
 
 pytestmark = pytest.mark.slow
 

@@ -22,12 +22,11 @@ from visualization_msgs.srv import GetInteractiveMarkers
 from ik_node import Arm
 from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import matrix_pose, pose_matrix
+from ik_node.ros.marker_node import OTHERS, SETTLED, SILENCE, Drag, MarkerNode, Shown
 from ik_node.ros.programs.track_player import GoalsNode
-from ik_node.ros.rviz.drag import OTHERS, SETTLED, SILENCE, Drag, Shown
-from ik_node.ros.rviz.marker_node import MarkerNode
 from ik_node.share import share_path
 from ik_node.startup.plan import marker_of
-from ik_node.tracks.curves import tip_pose
+from ik_node.tracks import tip_pose
 
 pytestmark = pytest.mark.slow
 

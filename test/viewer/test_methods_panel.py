@@ -16,9 +16,9 @@ from waiting import answer_of
 
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
-from ik_node.solver.methods.registry import METHODS
+from ik_node.solver.methods import METHODS
 from ik_node.solver.solver import IkSolver
-from ik_node.viewer.methods.playback import Playback
+from ik_node.viewer.methods import Playback
 
 pytestmark = pytest.mark.slow
 

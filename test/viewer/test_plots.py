@@ -16,12 +16,19 @@ from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
 from ik_node.solver.reachable_directions import fibonacci_sphere, reachable_directions
 from ik_node.solver.solver import IkSolver
-from ik_node.viewer.plots.history import LENGTH, PERIOD, Commands, History, positions, velocities
-from ik_node.viewer.reach import reach_map
-from ik_node.viewer.reach.grid import horizontal, vertical
-from ik_node.viewer.reach.heat import image
-from ik_node.viewer.reach.panel import AT_HEIGHT, AT_TOOL, WHOLE
-from ik_node.viewer.reach.reach_map import DIRECTIONS, WITHIN, computed
+from ik_node.viewer import reach
+from ik_node.viewer.plots import LENGTH, PERIOD, Commands, History, positions, velocities
+from ik_node.viewer.reach import (
+    AT_HEIGHT,
+    AT_TOOL,
+    DIRECTIONS,
+    WHOLE,
+    WITHIN,
+    computed,
+    horizontal,
+    image,
+    vertical,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -166,7 +173,7 @@ def test_charts_are_shown_and_looking_back_moves_a_ghost_only(shown: tuple[Page,
 
 @pytest.fixture
 def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reach_map, 'SIZES', (12, 20))
+    monkeypatch.setattr(reach, 'SIZES', (12, 20))
 
 
 @pytest.mark.usefixtures('coarse')

@@ -15,8 +15,8 @@ from desk import SEED_ARM, SEED_JOINTS, Desk, Page, RobotSide, viewer
 from mcap.reader import make_reader
 
 from ik_node.model.arm import Arm
-from ik_node.recording.reading import recorded
-from ik_node.viewer.recording.panel import CSV, END, PLAY, RECORD
+from ik_node.viewer.recording import recorded
+from ik_node.viewer.recordings import CSV, END, PLAY, RECORD
 
 pytestmark = pytest.mark.slow
 

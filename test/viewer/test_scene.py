@@ -13,9 +13,7 @@ import viser
 from shared_files import shared_path
 
 from ik_node.model.urdf.reader import read_urdf
-from ik_node.viewer.scene.rays import hits
-from ik_node.viewer.scene.trail import Trail
-from ik_node.viewer.scene.visuals import Drawing, draw
+from ik_node.viewer.scene import Drawing, Trail, draw, hits
 
 SKY = '<material name="sky"/>'
 

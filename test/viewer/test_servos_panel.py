@@ -12,8 +12,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
-from ik_node.viewer.servos.panel import CLEAR, HOLD, OFF, ON, RELEASE, ZERO
-from ik_node.viewer.servos.servos import PATIENCE, SUPPORTED
+from ik_node.viewer.servos import CLEAR, HOLD, OFF, ON, PATIENCE, RELEASE, SUPPORTED, ZERO
 
 pytestmark = pytest.mark.slow
 

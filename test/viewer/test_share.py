@@ -13,7 +13,7 @@ from desk import SEED_ARM, SEED_JOINTS, TIMEOUT, Page, RobotSide, showing
 
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
-from ik_node.viewer.share.link import Link
+from ik_node.viewer.share import Link
 
 pytestmark = pytest.mark.slow
 

@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 from small_arm import WITH_SPARE
 
-from ik_node.control.checks.motion_check import CLEARANCE
+from ik_node.control.checks import CLEARANCE
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.solver.goal import Goal, Solutions
-from ik_node.viewer.solutions.listing import Choice, Lister, Query, spare_joint
-from ik_node.viewer.solutions.self_motion import STEP, trace_self_motion
+from ik_node.viewer.solutions import STEP, Choice, Lister, Query, spare_joint, trace_self_motion
 
 pytestmark = pytest.mark.slow
 

@@ -20,12 +20,8 @@ from ik_node.model.urdf.reader import load_description, read_urdf, rotation
 from ik_node.ros.conversions import matrix_pose
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
-from ik_node.viewer.scene.ghost_meshes import ghost_meshes
-from ik_node.viewer.scene.visuals import draw, extent_of
-from ik_node.viewer.solutions.ghosts import SWELLING
-from ik_node.viewer.solutions.listing import Lister, Listing, Query
-from ik_node.viewer.solutions.why import possible_directions
-from ik_node.viewer.solutions.why_scene import SPHERE_RADIUS
+from ik_node.viewer.scene import draw, extent_of, ghost_meshes
+from ik_node.viewer.solutions import SPHERE_RADIUS, SWELLING, Lister, Listing, Query, possible_directions
 
 pytestmark = pytest.mark.slow
 

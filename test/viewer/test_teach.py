@@ -15,12 +15,11 @@ import pytest
 from desk import ROOT, SEED_ARM, SEED_FILE, SEED_JOINTS, Desk, Page, RobotSide, viewer
 
 from ik_node.model.arm import Arm
-from ik_node.ros.remote_parameters import RemoteParameters
+from ik_node.ros.parameters import RemoteParameters
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 from ik_node.teach.program import LINE, Point, Program
-from ik_node.viewer.teach.editing import possible_direction
-from ik_node.viewer.teach.files import DOUBLE_CLICK
+from ik_node.viewer.teach import DOUBLE_CLICK, possible_direction
 
 pytestmark = pytest.mark.slow
 

@@ -17,9 +17,9 @@ from geometry_msgs.msg import PoseStamped
 from ik_node.errors import IkError
 from ik_node.model.arm import Arm
 from ik_node.ros.neighbours import Neighbours, digest
-from ik_node.tracks.curves import TRACKS
-from ik_node.viewer.panel.panel import LABELS
-from ik_node.viewer.scene.visuals import draw
+from ik_node.tracks import TRACKS
+from ik_node.viewer.panel import LABELS
+from ik_node.viewer.scene import draw
 
 pytestmark = pytest.mark.slow
 

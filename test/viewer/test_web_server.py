@@ -17,8 +17,8 @@ from viser import _messages
 from viser._gui_api import GuiApi
 from waiting import wait_for
 
-from ik_node.viewer.page_messages import LARGEST, UPLOADS
-from ik_node.viewer.worker import Worker
+from ik_node.viewer.guard import LARGEST, UPLOADS
+from ik_node.viewer.section import Worker
 
 TIMEOUT = 60.0
 NAN = math.nan

@@ -1,27 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arms of general geometry: all solutions from the eigenvalues of one matrix.
 
-Joints 4 and 5 are eliminated when the arm is loaded, see solver/elimination/general.py. What is left are six
+Joints 4 and 5 are eliminated when the arm is loaded, see solver/elimination.py. What is left are six
 equations in joints 1, 2, 3. Times 1 and x1 they are twelve, linear in the twelve monomials x1^i x2^j
 (i to 3, j to 2), with coefficients that are polynomials in x3; x is the tangent of half the angle, or the
 displacement of a prismatic joint. The determinant vanishes at the solutions: an eigenvalue problem of 16
 rows (Manocha and Canny 1994; theirs has 24, of which 8 belong to no solution).
 """
 
+from __future__ import annotations
+
 from math import atan2, cos, pi, sin, sqrt
 
 import numpy as np
 
-from ..arrays.copies import copy
-from ..arrays.eigenvalues import eigenvalues
+from ..arrays import copy
+from ..polynomials import eigenvalues
 from ..runtime.compiled import compiled
-from .layout import JOINTS, ORIGIN, SIZE, SLIDING, TOOL
-from .motion import linear_in, move, value_between, write_vector
-from .write_row import write_row
+from .layout import (
+    JOINTS,
+    ORIGIN,
+    SIZE,
+    SLIDING,
+    TOOL,
+    linear_in,
+    move,
+    value_between,
+    write_row,
+    write_vector,
+)
 
 MONOMIALS = 12
 MOST = 20  # rows of the eigenvalue problem
 ROTATIONS = 4
+
 # Row 0 of form, besides what layout.py says of all: the numbers of equations, and whether the chain is read
 # from the tool. Joint 1 is then a roll about the tool axis.
 LINEAR, QUADRATIC, REVERSED = 1, 2, 3

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """All candidates of arms of special geometry or with fewer than five joints."""
 
+from __future__ import annotations
+
 from math import isnan
 
 import numpy as np
 
-from ..arrays.layout import DIRECTION
+from ..arrays import DIRECTION
 from ..runtime.compiled import compiled
 from .layout import (
     ACTIVE,
@@ -31,12 +33,13 @@ from .layout import (
     TWO_JOINTS,
     VARIABLE,
     WRIST,
+    linear_in,
+    move,
+    write_row,
+    write_vector,
 )
-from .motion import linear_in, move, write_vector
-from .three_unknowns import solve_three
 from .triple import inner_values, wrist_values
-from .two_unknowns import add_slides, add_turns, solve_two
-from .write_row import write_row
+from .unknowns import add_slides, add_turns, solve_three, solve_two
 
 MOST_VALUES = 256  # of the outer joints
 SAME = 1e-4  # share of the size, or rad: of candidates that differ by less the better one is kept

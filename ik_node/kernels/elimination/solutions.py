@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """All solutions by elimination: candidates, polished and checked on the true model, within the limits."""
 
+from __future__ import annotations
+
 from math import inf, isnan, sqrt
 
 import numpy as np
 
-from ..arrays.copies import copy
-from ..arrays.distance import largest_move
-from ..arrays.layout import CHORD_TOLERANCE, DIRECTION, ITERATIONS, POSITION_TOLERANCE, WEIGHT
-from ..arrays.rotation import ROOT_SLACK, wrap_into_limits
-from ..chain.forward import forward, jacobian, met, squared_errors
-from ..chain.listing import add_solution
+from ..arrays import (
+    CHORD_TOLERANCE,
+    DIRECTION,
+    ITERATIONS,
+    POSITION_TOLERANCE,
+    ROOT_SLACK,
+    WEIGHT,
+    copy,
+    largest_move,
+    wrap_into_limits,
+)
+from ..chain import add_solution, forward, jacobian, met, squared_errors
 from ..methods.lm import descend_lm
 from ..runtime.compiled import compiled
 from .general import general_candidates

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The eliminated joints, once the others are known: they bring v (6,), point and direction, onto g (6,)."""
 
+from __future__ import annotations
+
 from math import atan2, cos, nan, sin, sqrt
 
-from ..arrays.copies import copy
-from ..arrays.rotation import harmonics, rotate_axis_angle
-from ..closed_form.pairs import two_links
+from ..arrays import copy, harmonics, rotate_axis_angle
+from ..closed_form import two_links
 from ..runtime.compiled import compiled
-from .forms import quadratic_roots
 from .layout import (
     AFFINE,
     COMMON,
@@ -23,9 +23,13 @@ from .layout import (
     SLIDES,
     SLIDING,
     SPHERICAL,
+    harmonic_root,
+    linear_in,
+    move,
+    value_between,
+    write_vector,
 )
-from .motion import harmonic_root, linear_in, move, value_between, write_vector
-from .two_unknowns import add_slides, add_turns
+from .unknowns import add_slides, add_turns, quadratic_roots
 
 LEAST = 1e-9  # shares of the size below which directions count as parallel
 

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Damped least squares with a constant damping (damped pseudo-inverse)."""
 
-from ..arrays.layout import WEIGHT
-from ..chain.balls import hold_in_balls
-from ..chain.forward import clip, squared_errors
-from ..chain.linear import LEAST_DAMPING, damped_step, normal_equations
+from ..arrays import WEIGHT
+from ..chain import LEAST_DAMPING, clip, damped_step, hold_in_balls, normal_equations, squared_errors
 from ..runtime.compiled import compiled
 from ..runtime.specialised import specialised
-from .driver import drive
-from .restarts import anneal
+from .driver import anneal, drive
 
 DAMPING = 0.3  # 1/rad^2
 

@@ -3,13 +3,22 @@
 
 from math import atan2, isnan, sqrt
 
-from ..arrays.layout import DIRECTION, PRISMATIC, RATIO, VARIABLE, WEIGHT
-from ..arrays.rotation import align_about_axis, best_turn, clamp_turn, rotate_quaternion, shortest_turn
-from ..chain.forward import forward
+from ..arrays import (
+    DIRECTION,
+    PRISMATIC,
+    RATIO,
+    VARIABLE,
+    WEIGHT,
+    align_about_axis,
+    best_turn,
+    clamp_turn,
+    rotate_quaternion,
+    shortest_turn,
+)
+from ..chain import forward
 from ..runtime.compiled import compiled
 from ..runtime.specialised import specialised
-from .driver import drive
-from .restarts import anneal
+from .driver import anneal, drive
 
 
 @compiled

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bounded Levenberg-Marquardt, the default local method."""
 
-from ..arrays.layout import CHORD_TOLERANCE, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
-from ..chain.ball_turns import close_balls, free_opened, open_balls
-from ..chain.balls import hold_in_balls
-from ..chain.forward import clip, forward, squared_errors
-from ..chain.linear import LEAST_DAMPING, damped_step, normal_equations
+from ..arrays import CHORD_TOLERANCE, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
+from ..chain import LEAST_DAMPING, clip, damped_step, forward, hold_in_balls, normal_equations, squared_errors
 from ..runtime.compiled import compiled
 from ..runtime.specialised import specialised
-from .driver import AIM
-from .restarts import anneal
+from .ccd import close_balls, free_opened, open_balls
+from .driver import AIM, anneal
 
 FIRST_DAMPING = 0.1  # 1/rad^2, of a descent that starts far away
 

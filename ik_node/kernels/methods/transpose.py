@@ -3,14 +3,11 @@
 
 from math import inf
 
-from ..arrays.layout import WEIGHT
-from ..chain.balls import hold_in_balls
-from ..chain.forward import clip
-from ..chain.linear import normal_equations
+from ..arrays import WEIGHT
+from ..chain import clip, hold_in_balls, normal_equations
 from ..runtime.compiled import compiled
 from ..runtime.specialised import specialised
-from .driver import MEMORY, drive
-from .restarts import anneal
+from .driver import MEMORY, anneal, drive
 
 MOST_STEP = 0.7  # rad or m, of a joint in one step
 

@@ -20,7 +20,8 @@ from ik_node.errors import (
     quoted,
     safe_repr,
 )
-from ik_node.model.urdf.elements import MOST_CHARACTERS, check_size, reject_doctype
+
+from .elements import MOST_CHARACTERS, check_size, reject_doctype
 
 _MESH = re.compile(r'(<mesh\b[^<>]*?\bfilename\s*=\s*)(["\'])([^"\'<>]*)\2')
 _ENCODING = re.compile(rb'\s*<\?xml\s[^>]*?encoding\s*=\s*["\']([A-Za-z0-9._-]+)["\']')

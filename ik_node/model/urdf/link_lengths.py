@@ -12,7 +12,8 @@ from lxml import etree
 
 from ik_node.checks import positive
 from ik_node.errors import FileError, InputError, join_names, path_text
-from ik_node.model.urdf.description import load_description
+
+from .description import load_description
 
 SUFFIX = '_length'
 _XACRO = '{http://www.ros.org/wiki/xacro}'

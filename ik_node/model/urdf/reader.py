@@ -5,21 +5,505 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ik_node.errors import ElementError, TreeError, quoted
+from ik_node.errors import LARGEST, ElementError, TreeError, escaped, join_names, quoted
+from ik_node.model.ball import ANY, LARGEST_CONE, Ball, Order, Span, find_balls, nothing_left
 from ik_node.model.joint import MOVABLE, Joint, Mimic
-from ik_node.model.robot import Robot
-from ik_node.model.urdf.ball_element import read_balls
-from ik_node.model.urdf.description import load_description, read_from
-from ik_node.model.urdf.elements import Element, named, parse_xml, place
-from ik_node.model.urdf.findings import Reading
-from ik_node.model.urdf.joint_element import INSTEAD, LIMITED, JointElement, read_joint
-from ik_node.model.urdf.mimic import drivers_of, narrowed
-from ik_node.model.urdf.missing_meshes import missing_meshes
+from ik_node.model.robot import Driver, Robot
+
+from .description import load_description, read_from
+from .elements import Element, Reading, attribute_of, named, parse_xml, place, tag_of
+
+JOINT_TYPES = (*MOVABLE, 'fixed', 'planar', 'floating')
+_BALL = 'write a ball joint as three revolute joints in one point (docs/how_to/ball_joints.md)'
+INSTEAD = {  # of joint types with several degrees of freedom
+    'floating': _BALL,
+    'planar': 'write a planar joint as two prismatic joints and a revolute one',
+    'ball': _BALL,
+    'spherical': _BALL,
+}
+LIMITED = ('revolute', 'prismatic')  # the joint types with position limits
+_EXAMPLES = {
+    ('axis', 'xyz'): 'xyz="0 0 1"',
+    ('origin', 'xyz'): 'xyz="0 0 0.1"',
+    ('origin', 'rpy'): 'rpy="0 0 1.5708"',
+}
+
+Three = tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class JointElement:
+    """The contents of a <joint>, with URDF's defaults for origin and axis; nothing is corrected.
+
+    xyz [m], rpy [rad]: origin in the parent link, finite. axis: finite, of any length. lower, upper
+    [rad or m], velocity [rad/s or m/s]: None if they are absent or not used by the type, else any float.
+    """
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    xyz: Three
+    rpy: Three
+    axis: Three
+    lower: float | None
+    upper: float | None
+    velocity: float | None
+    mimic: Mimic | None
+    source: Element
+
+    def place(self, tag: str | None = None, attribute: str | None = None) -> str:
+        """Return the location of the joint, or of the first <tag> in it, for a message."""
+        found = None if tag is None else self.source.find(tag)
+        return place(self.source if found is None else found, attribute)
+
+
+def read_joint(source: Element, links: Collection[str], reading: Reading) -> JointElement:
+    """Return the contents of a <joint>.
+
+    Raises ElementError unless type, parent and child exist and are known, and for text that is not a number
+    and origins, axes and mimics that are not finite. What the type does not use is ignored.
+    """
+    kind = attribute_of(source, 'type')
+    if kind not in JOINT_TYPES:
+        raise ElementError(
+            f'{place(source, "type")}, joint {quoted(source.get("name"))}: unknown joint type; '
+            f'types: {join_names(JOINT_TYPES, kind.strip().lower())}'
+            + (f'; {INSTEAD[kind]}' if kind in INSTEAD else '')
+        )
+    parent, child = (_link(source, tag, links, reading) for tag in ('parent', 'child'))
+    if parent == child:
+        raise ElementError(
+            f'{place(source)} joins link {quoted(parent)} to itself; parent and child must be different links'
+        )
+    origin = _only(source, 'origin', reading)
+    axis = limit = mimic = None
+    if kind in MOVABLE:
+        axis, limit, mimic = (_only(source, tag, reading) for tag in ('axis', 'limit', 'mimic'))
+    bounds = limit if kind in LIMITED else None
+    return JointElement(
+        attribute_of(source, 'name'),
+        kind,
+        parent,
+        child,
+        _three(origin, 'xyz') or (0.0, 0.0, 0.0),
+        _three(origin, 'rpy') or (0.0, 0.0, 0.0),
+        _three(axis, 'xyz') or (1.0, 0.0, 0.0),
+        _number(bounds, 'lower'),
+        _number(bounds, 'upper'),
+        _number(limit, 'velocity'),
+        None if mimic is None else _mimic(mimic),
+        source,
+    )
+
+
+def _link(joint: Element, tag: str, links: Collection[str], reading: Reading) -> str:
+    end = _only(joint, tag, reading)
+    if end is None:
+        raise ElementError(f'{place(joint)} needs <{tag} link="...">')
+    link = attribute_of(end, 'link')
+    if link not in links:
+        raise ElementError(f'{place(end, "link")}: unknown link; links: {join_names(links, link)}')
+    return link
+
+
+def _only(joint: Element, tag: str, reading: Reading) -> Element | None:
+    """Return the first <tag> in a joint or None; duplicates are noted."""
+    children = joint.findall(tag)
+    if len(children) > 1:
+        reading.note(f'<{tag}> is given more than once, the first is used', place(joint))
+    return children[0] if children else None
+
+
+def _mimic(element: Element) -> Mimic:
+    multiplier = _number(element, 'multiplier', finite=True)
+    offset = _number(element, 'offset', finite=True)
+    return Mimic(
+        attribute_of(element, 'joint'),
+        1.0 if multiplier is None else multiplier,
+        0.0 if offset is None else offset,
+    )
+
+
+def _three(element: Element | None, attribute: str) -> Three | None:
+    values = _numbers(element, attribute, 3, finite=True)
+    return None if values is None else (values[0], values[1], values[2])
+
+
+def _number(element: Element | None, attribute: str, *, finite: bool = False) -> float | None:
+    values = _numbers(element, attribute, 1, finite)
+    return None if values is None else values[0]
+
+
+def _numbers(element: Element | None, attribute: str, count: int, finite: bool) -> list[float] | None:
+    """Return the numbers of an attribute, None if it is absent.
+
+    Raises ElementError unless there are count of them, finite and at most LARGEST if finite is asked.
+    """
+    text = None if element is None else element.get(attribute)
+    if element is None or text is None:
+        return None
+    wanted = 'one number' if count == 1 else f'{count} numbers separated by blanks'
+    example = _EXAMPLES.get((element.tag, attribute), f'{attribute}="1.5"')
+    values = []
+    for word in text.split():
+        try:
+            values.append(float('' if '_' in word else word))
+        except ValueError:
+            raise ElementError(
+                f'{place(element, attribute)}: {quoted(word)} is not a number; '
+                f'give {wanted}, such as {example}'
+            ) from None
+    if len(values) != count:
+        raise ElementError(
+            f'{place(element, attribute)}: got {len(values)} numbers; give {wanted}, such as {example}'
+        )
+    if finite and not all(abs(value) <= LARGEST for value in values):
+        raise ElementError(
+            f'{place(element, attribute)}: NaN, infinite or beyond {LARGEST:g}; give {wanted} that '
+            f'{"is" if count == 1 else "are"} finite, such as {example}'
+        )
+    return values
+
+
+EXTENSION = 'ik_node'
+ATTRIBUTES = ('joints', 'twist_joint', 'swing', 'twist_lower', 'twist_upper')
+EXAMPLE = '<ball joints="yaw pitch roll" twist_joint="yaw" swing="1.2" twist_lower="-2" twist_upper="2"/>'
+
+
+def read_balls(root: Element, joints: Mapping[str, Joint]) -> tuple[dict[str, Joint], tuple[Ball, ...]]:
+    """Return joints, with limits narrowed by those of the balls, and the balls of a <robot>.
+
+    Balls without an element are returned as found, without limits of their own. Raises ElementError for an
+    element that names no ball of the robot, or limits that cannot be kept: a limit is never ignored.
+    """
+    balls = {ball.joints: ball for ball in find_balls(joints)}
+    narrowed = dict(joints)
+    for element in root.iter('ball', '{*}ball'):
+        above = element.getparent()
+        if element.get('joints') is None:
+            continue  # of another program
+        if above is None or above.tag != EXTENSION or above.getparent() is not root:
+            raise ElementError(
+                f'{place(element)}: <ball> must be in an element <{EXTENSION}> of <{root.tag}>, '
+                f'such as <{EXTENSION}>{EXAMPLE}</{EXTENSION}>'
+            )
+    for extension in root.iterchildren(EXTENSION):
+        for element in extension.iterchildren('*'):
+            if element.tag != 'ball':
+                raise ElementError(
+                    f'{place(element)}: unknown element <{tag_of(element)}> in <{EXTENSION}>; allowed: <ball>'
+                )
+            ball = _read(element, balls, joints)
+            balls[ball.joints] = ball
+            for name, (low, high) in _spans(ball).items():
+                narrowed[name] = _narrow(narrowed[name], low, high, element)
+            why = nothing_left(ball, narrowed)
+            if why is not None:
+                raise ElementError(f'{place(element)}: {why}')
+    return narrowed, tuple(balls.values())
+
+
+def _read(element: Element, balls: Mapping[tuple[str, str, str], Ball], joints: Mapping[str, Joint]) -> Ball:
+    """Return the ball that an element describes, with its limits."""
+    unknown = [name for name in element.attrib if name not in ATTRIBUTES]
+    if unknown:
+        raise ElementError(
+            f'{place(element, unknown[0])}: unknown attribute {quoted(unknown[0])}; '
+            f'attributes of <ball>: {join_names(ATTRIBUTES, unknown[0])}'
+        )
+    names = tuple((element.get('joints') or '').split())
+    for name in names:
+        if name not in joints:
+            raise ElementError(
+                f'{place(element, "joints")}: unknown joint {quoted(name)}; joints: '
+                f'{join_names(joints, name)}'
+            )
+    ball = balls.get(names) if len(names) == 3 else None
+    if ball is None:
+        known = '; '.join(' '.join(names) for names in balls) or 'none'
+        raise ElementError(
+            f'{place(element, "joints")}: these joints do not form a ball joint. Name three revolute joints, '
+            'base to tip, in one point (origins of no length between them) with perpendicular axes and '
+            f'without mimics; ball joints of this robot: {known}'
+        )
+    if ball.declared:
+        raise ElementError(f'{place(element, "joints")}: duplicate <ball> for these joints')
+    ball = _with_twist_joint(element, ball)
+    swing = _angle(element, 'swing', math.inf)
+    low, high = (_angle(element, f'twist_{end}', ANY[k]) for k, end in enumerate(('lower', 'upper')))
+    largest = math.pi if ball.order is Order.PROPER else LARGEST_CONE
+    if not (0.0 < swing <= largest or swing == math.inf):
+        raise ElementError(
+            f'{place(element, "swing")}: the swing must be greater than 0 and at most {largest:.4g} rad '
+            + ('for joints of this order' if ball.order is Order.PROPER else f'for a pair of {_pair(ball)}')
+        )
+    if low > high:
+        raise ElementError(
+            f'{place(element)} has twist_lower="{low:g}" above twist_upper="{high:g}" [rad]; '
+            'lower must not exceed upper'
+        )
+    return replace(ball, swing=swing, twist=(low, high), declared=True)
+
+
+def _pair(ball: Ball) -> str:
+    return f'{" and ".join(ball.swing_joints)}, which lock at a right angle'
+
+
+def _with_twist_joint(element: Element, ball: Ball) -> Ball:
+    """Return the ball with the twist joint of the element; the other order of joints is a ball as well."""
+    name = element.get('twist_joint')
+    allowed: Sequence[str] = (ball.joints[0], ball.joints[2])
+    if name is None:
+        return ball
+    if name not in allowed:
+        raise ElementError(
+            f'{place(element, "twist_joint")}: the twist joint must be the first or the last joint of the '
+            f'ball, {join_names(allowed)}'
+        )
+    if ball.order is Order.PROPER:
+        return ball
+    return replace(ball, order=Order.TWIST_FIRST if name == ball.joints[0] else Order.TWIST_LAST)
+
+
+def _angle(element: Element, attribute: str, default: float) -> float:
+    text = element.get(attribute)
+    if text is None:
+        return default
+    try:
+        value = float('' if '_' in text else text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ElementError(
+            f'{place(element, attribute)} must be a finite number in rad; an example: {EXAMPLE}'
+        )
+    return value
+
+
+def _spans(ball: Ball) -> dict[str, Span]:
+    """Return by joint what the limits of a ball allow at most."""
+    spans = dict.fromkeys(ball.swing_joints, (-ball.swing, ball.swing))
+    if ball.order is not Order.PROPER:
+        spans[ball.twist_joints[0]] = ball.twist
+    return spans
+
+
+def _narrow(joint: Joint, low: float, high: float, element: Element) -> Joint:
+    """Return a joint with limits of at least low and at most high [rad]."""
+    lower, upper = max(joint.lower, low), min(joint.upper, high)
+    if lower > upper:
+        raise ElementError(
+            f'{place(element)}: it allows {low:.4g} to {high:.4g} rad for joint {quoted(joint.name)}, '
+            f'whose own limits are {joint.lower:.4g} to {joint.upper:.4g} rad: nothing is left'
+        )
+    if (lower, upper) == (joint.lower, joint.upper):
+        return joint
+    # A continuous joint with one limit gets a second one, far away.
+    lower, upper = (lower if math.isfinite(lower) else upper - 4 * math.pi), upper
+    upper = upper if math.isfinite(upper) else lower + 4 * math.pi
+    return replace(joint, lower=lower, upper=upper, type='revolute')
+
+
+WHOLE_TURN = 2 * math.pi - 1e-2  # [rad] limits this far apart, 2 pi rounded, exclude no angle
+ROUNDING = 1e-9  # [rad or m] limits that miss each other by this meet
+SURPRISE = 0.01  # share of the range of a joint that may be lost without a warning
+
+
+def drivers_of(elements: Mapping[str, JointElement], reading: Reading) -> dict[str, Driver]:
+    """Return for every joint the one that finally drives it, with ratio and shift.
+
+    elements: by joint name. A joint whose mimic cannot be followed (of an unknown joint, of itself, of a
+    planar or floating joint, in a circle, overflowing) drives itself and has a fault; one that follows a
+    fixed joint is held at its offset and has a fault.
+    """
+    drivers: dict[str, Driver] = {}
+    for start in elements:
+        path: dict[str, None] = {}  # followers, upwards to a joint whose driver is known
+        name = start
+        while name not in drivers:
+            mimic = elements[name].mimic
+            if name in path:
+                members = list(path)[list(path).index(name) :]
+                for member in members:
+                    del path[member]
+                    _reject(member, _circle([elements[each] for each in members]), elements, drivers, reading)
+            elif mimic is None:
+                drivers[name] = Driver(name, 1.0, 0.0)
+            elif reason := _wrong_master(elements, name, mimic.joint):
+                _reject(
+                    name, f'{elements[name].place("mimic", "joint")}: {reason}', elements, drivers, reading
+                )
+            else:
+                path[name] = None
+                name = mimic.joint
+        for follower in reversed(path):
+            _follow(elements[follower], elements, drivers, reading)
+    return drivers
+
+
+def _follow(
+    element: JointElement,
+    elements: Mapping[str, JointElement],
+    drivers: dict[str, Driver],
+    reading: Reading,
+) -> None:
+    """Set the driver of element, from the driver of the joint that it mimics."""
+    name, mimic = element.name, element.mimic
+    assert mimic is not None
+    joint, ratio, shift = drivers[mimic.joint]
+    ratio, shift = mimic.multiplier * ratio, mimic.multiplier * shift + mimic.offset
+    where = element.place('mimic', 'joint')
+    if not (math.isfinite(ratio) and math.isfinite(shift)):
+        reason = (
+            f'{where}: multipliers and offsets up to joint {quoted(joint)} overflow; give multipliers near 1'
+        )
+        _reject(name, reason, elements, drivers, reading)
+        return
+    drivers[name] = Driver(joint, ratio, shift)
+    if elements[joint].type == 'fixed':
+        reading.note('a joint that mimics a fixed joint is held at its offset', element.place())
+        reading.faults[name] = f'{where} mimics a fixed joint; make it fixed too, or name another joint'
+
+
+def _reject(
+    name: str,
+    fault: str,
+    elements: Mapping[str, JointElement],
+    drivers: dict[str, Driver],
+    reading: Reading,
+) -> None:
+    drivers[name] = Driver(name, 1.0, 0.0)
+    reading.faults[name] = fault
+    reading.note(
+        'a mimic that cannot be followed is ignored (an error on the arm)',
+        elements[name].place('mimic', 'joint'),
+    )
+
+
+def _wrong_master(elements: Mapping[str, JointElement], name: str, master: str) -> str | None:
+    """Return why no joint can follow master, None if one can."""
+    if master == name:
+        return 'a joint cannot mimic itself; name another joint'
+    if master not in elements:
+        return f'unknown joint; joints: {join_names(elements, master)}'
+    kind = elements[master].type
+    if kind in ('planar', 'floating'):
+        return (
+            f'a {kind} joint has no single position to follow; name a revolute, continuous or prismatic joint'
+        )
+    return None
+
+
+def _circle(members: list[JointElement]) -> str:
+    places = ', '.join(each.place('mimic', 'joint') for each in members[:20])
+    return f'the mimic joints form a loop: {places}; one of these joints must not mimic another'
+
+
+def narrowed(
+    joints: Mapping[str, Joint],
+    drivers: Mapping[str, Driver],
+    elements: Mapping[str, JointElement],
+    reading: Reading,
+) -> dict[str, Joint]:
+    """Return joints by name, with the limits of drivers narrowed to those of their mimic joints.
+
+    Only limits as written count, and none of a whole turn. A continuous driver with limits becomes
+    revolute. If no position is within the limits of all, a driver keeps its own limits and has a fault.
+    """
+    found = dict(joints)
+    for name, (driver, ratio, shift) in drivers.items():
+        own = found[driver]
+        if name == driver or ratio == 0.0 or not own.movable or driver in reading.faults:
+            continue
+        low, high = sorted((limit - shift) / ratio + 0.0 for limit in _written(joints[name], elements[name]))
+        lower, upper = max(low, own.lower), min(high, own.upper)
+        if lower > upper + ROUNDING:
+            where = f'{elements[driver].place()} and {elements[name].place()}'
+            reading.faults[driver] = (
+                f'the limits of {where} contradict each other: {quoted(name)} keeps its limits only while '
+                f'{quoted(driver)} is between {low:.6g} and {high:.6g}, but its own are {own.lower:.6g} and '
+                f'{own.upper:.6g}; correct one of the limits, or the multiplier or offset of the mimic'
+            )
+            reading.note('no position is within the limits of both (an error on the arm)', where)
+            found[driver] = joints[driver]
+        elif lower > own.lower or upper < own.upper:
+            upper = max(lower, upper)
+            if upper - lower < (1.0 - SURPRISE) * (own.upper - own.lower):
+                reading.note(
+                    'a mimic joint narrows the limits of its driver',
+                    f'{elements[name].place()} leaves {quoted(driver)} {lower:.6g} to {upper:.6g}',
+                )
+            kind = 'revolute' if own.type == 'continuous' else own.type
+            found[driver] = replace(own, type=kind, lower=lower, upper=upper)
+    return found
+
+
+def _written(joint: Joint, element: JointElement) -> tuple[float, float]:
+    """Return the limits [rad or m] as written in the file; infinite if they were assumed or corrected."""
+    if element.lower is None and element.upper is None:
+        return -math.inf, math.inf
+    if joint.type != 'prismatic' and joint.upper - joint.lower >= WHOLE_TURN:
+        return -math.inf, math.inf
+    lower, upper = element.lower or 0.0, element.upper or 0.0
+    return (
+        joint.lower if lower == joint.lower else -math.inf,
+        joint.upper if upper == joint.upper else math.inf,
+    )
+
+
+def missing_meshes(links: Mapping[str, Element]) -> Iterator[str]:
+    """Yield where meshes are missing on this machine, once for each package and once for all other files.
+
+    links: <link> elements by name. A relative name counts as missing: load_description has made names
+    absolute if it found the file, and others cannot resolve them. Files are never opened.
+    """
+    missing: dict[str, list[str]] = {}
+    for name, link in links.items():
+        for mesh in link.iter('mesh'):
+            filename = mesh.get('filename', '')
+            package = filename.partition('://')[2].partition('/')[0] if '://' in filename else ''
+            if _is_missing(filename):
+                missing.setdefault(package, []).append(f'{escaped(filename)} of link {quoted(name)}')
+    for places in missing.values():
+        yield places[0] + (f' and {len(places) - 1} more' if len(places) > 1 else '')
+
+
+def _is_missing(filename: str) -> bool:
+    scheme, separator, rest = filename.partition('://')
+    if separator and scheme == 'package':
+        package, _, inside = rest.partition('/')
+        climbs = '..' in PurePosixPath(rest).parts
+        return climbs or not any(_exists(share / inside.lstrip('/')) for share in _shares(package))
+    if separator and scheme != 'file':
+        return False  # http://, model://: resolved by others
+    name = unquote(rest) if separator else filename
+    return bool(name) and not (name.startswith('/') and _exists(Path(name)))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return os.access(path, os.F_OK)
+    except ValueError:  # a zero byte, as %00
+        return False
+
+
+def _shares(package: str) -> list[Path]:
+    """Return the possible share folders of a package in the environment (ament and catkin)."""
+    prefixes = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
+    roots = os.environ.get('ROS_PACKAGE_PATH', '').split(os.pathsep)
+    return [Path(prefix, 'share', package) for prefix in prefixes if prefix] + [
+        Path(root, package) for root in roots if root
+    ]
+
 
 __all__ = ['Joint', 'Mimic', 'Robot', 'load_description', 'read_file', 'read_urdf']
 

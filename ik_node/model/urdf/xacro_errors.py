@@ -9,7 +9,10 @@ from pathlib import Path
 
 import xacro
 
-from ik_node.errors import escaped, path_text
+from ik_node.errors import (
+    escaped,
+    path_text,
+)
 
 SHOWN_MESSAGE = 500  # characters of the message of xacro
 FIND = (

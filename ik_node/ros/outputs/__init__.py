@@ -4,13 +4,12 @@
 import re
 from importlib import import_module
 
-from ik_node.control.outputs.outputs import Output
+from ik_node.control.outputs import Output
 from ik_node.errors import InputError, quoted
-from ik_node.ros.outputs.context import OutputContext
 
-DISPLAY_ONLY = (
-    'joint_states'  # of all arms together, may be added to an output of each arm; see joint_states.py
-)
+from .context import OutputContext
+
+DISPLAY_ONLY = 'joint_states'  # of all arms together, may be added to an output of each arm; see context.py
 # By the name that users choose: module and class, loaded when chosen.
 OUTPUTS = {
     'joint_trajectory': ('joint_trajectory', 'JointTrajectoryTopic'),

@@ -17,12 +17,13 @@ from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
 from ik_node.control.locks import OrderedLock, Rank
-from ik_node.control.outputs.joint_trajectory import JointTrajectory as Trajectory
-from ik_node.control.outputs.setpoint import Setpoint
+from ik_node.control.setpoint import JointTrajectory as Trajectory
+from ik_node.control.setpoint import Setpoint
 from ik_node.errors import MissingError, escaped
 from ik_node.ros.conversions import NS_PER_S
-from ik_node.ros.outputs.context import OutputContext
 from ik_node.ros.outputs.trajectory_output import TrajectoryOutput
+
+from .context import OutputContext
 
 ACTION = 'follow_joint_trajectory'
 PATIENCE = 1.0  # [s] within which the controller must accept or reject a trajectory

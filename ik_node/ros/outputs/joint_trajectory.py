@@ -6,8 +6,9 @@ from __future__ import annotations
 from trajectory_msgs.msg import JointTrajectory
 
 from ik_node.ros.interfaces import JOINT_TRAJECTORY
-from ik_node.ros.outputs.context import OutputContext
 from ik_node.ros.outputs.trajectory_output import TrajectoryOutput
+
+from .context import OutputContext
 
 
 class JointTrajectoryTopic(TrajectoryOutput):

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from std_msgs.msg import Float64MultiArray
 
-from ik_node.control.outputs.outputs import Output
-from ik_node.control.outputs.setpoint import Setpoint
+from ik_node.control.outputs import Output
+from ik_node.control.setpoint import Setpoint
 from ik_node.ros.interfaces import POSITION_COMMANDS
-from ik_node.ros.outputs.context import OutputContext
+
+from .context import OutputContext
 
 
 class PositionCommands(Output):

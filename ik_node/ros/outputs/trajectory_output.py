@@ -13,12 +13,12 @@ from rclpy.serialization import deserialize_message
 from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
 from trajectory_msgs.msg import JointTrajectoryPoint
 
-from ik_node.control.outputs.joint_trajectory import JointTrajectory
-from ik_node.control.outputs.outputs import Output
-from ik_node.control.outputs.setpoint import Setpoint
+from ik_node.control.outputs import Output
+from ik_node.control.setpoint import JointTrajectory, Setpoint
 from ik_node.ros.conversions import NS_PER_S
 from ik_node.ros.interfaces import CONTROLLER_STATE
-from ik_node.ros.outputs.context import OutputContext
+
+from .context import OutputContext
 
 SPACING = 0.008  # [s] minimum time between two references of the controller
 STAMP = slice(4, 12)  # bytes of the header of a serialized message, behind 4 that describe its encoding

@@ -18,19 +18,17 @@ from rclpy.client import Client
 from rclpy.qos import QoSProfile
 from std_srvs.srv import Trigger
 
+from ik_node.arguments import PlainParser, add_goal, unit_direction
 from ik_node.checks import Array, count_in, yaml_number
-from ik_node.cli.arguments import PlainParser, add_goal, unit_direction
 from ik_node.console import run, say, without_ros
 from ik_node.errors import OTHER_USER, InputError
 from ik_node.ros.conversions import array_point, matrix_pose, report_values, stamp_text
 from ik_node.ros.graph import graph
 from ik_node.ros.interfaces import subscribe
-from ik_node.ros.neighbours import LATE, PERIOD, Neighbours
-from ik_node.ros.programs.spinning import Spinner
-from ik_node.ros.run import begin
-from ik_node.ros.sessions import join
+from ik_node.ros.neighbours import LATE, PERIOD, Neighbours, join
+from ik_node.ros.run import Spinner, begin
 from ik_node.steady import steady
-from ik_node.tracks.curves import tip_pose
+from ik_node.tracks import tip_pose
 
 PATIENCE = 10.0  # [s] for ik_node to appear, and to answer
 HEARD = QoSProfile(depth=100)

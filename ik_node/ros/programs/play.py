@@ -11,20 +11,18 @@ from typing import Any
 import rclpy
 from std_msgs.msg import String
 
-from ik_node.cli.arguments import PlainParser
+from ik_node.arguments import PlainParser
 from ik_node.console import run, say, without_ros
 from ik_node.errors import OTHER_USER, InputError, quoted
 from ik_node.ros.interfaces import DESCRIPTION
-from ik_node.ros.neighbours import Neighbours
-from ik_node.ros.programs.player import Player
-from ik_node.ros.programs.spinning import Spinner
-from ik_node.ros.run import begin
-from ik_node.ros.sessions import join
+from ik_node.ros.neighbours import Neighbours, join
+from ik_node.ros.run import Spinner, begin
 from ik_node.steady import steady
-from ik_node.teach.check import Checked
-from ik_node.teach.checker import Checker
+from ik_node.teach.check import Checked, Checker
 from ik_node.teach.program import Program
 from ik_node.teach.runner import Runner, State
+
+from .player import Player
 
 PATIENCE = 10.0  # [s] for the robot description, for the answer to a stop, and to restore the speed
 PERIOD = 0.02  # [s] between two looks at the run

@@ -7,8 +7,6 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ik_node.servos.arm.goals import ACCELERATION, SAG
-from ik_node.servos.arm.sag import MOST_LEAD
 from ik_node.servos.arm.survey import (
     ArmError,
     ServoSurvey,
@@ -21,17 +19,19 @@ from ik_node.servos.arm.survey import (
     write,
     wrong_supply,
 )
-from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN
-from ik_node.servos.bus.registers import ServoModel
+from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN, ServoModel
 from ik_node.servos.bus.transport import Transport
 from ik_node.servos.calibration.zeros import JointCalibration
 from ik_node.steady import steady
+
+from .goals import ACCELERATION, MOST_LEAD, SAG
 
 OUTSIDE = 0.1  # [rad] by which a joint may be outside its limits when torque is switched on
 STILL = 6  # [ticks] that a joint at rest may move between two readings:
 BETWEEN = 0.01  # [s]
 REST_TRIES = 30  # readings until a joint counts as moving
 FIRST_TORQUE = 0.2  # share of the torque at the beginning
+
 # [ticks] that a joint may be beyond the range of its servo, which drives it inside: with the play of its
 # gears by less than a degree
 BEYOND = 4

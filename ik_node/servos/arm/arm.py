@@ -14,16 +14,16 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NoAnswer
 
 from ik_node.errors import IkError, InputError, join_names
-from ik_node.servos.arm.commands import Commands
-from ik_node.servos.arm.cycle import HELD, ArmCycle, ArmOptions
-from ik_node.servos.arm.sag import Torques
-from ik_node.servos.arm.snapshot import POWERED, ArmSnapshot, ArmState, Counts
 from ik_node.servos.arm.survey import ArmError, ServoSurvey, memories, read, survey
 from ik_node.servos.bus.transport import PortError, Transport
 from ik_node.servos.calibration.profile import ArmProfile
 from ik_node.servos.calibration.recorded import Recorded
 from ik_node.servos.calibration.zeros import ArmCalibration
 from ik_node.steady import steady
+
+from .cycle import HELD, ArmCycle, ArmOptions
+from .goals import Torques
+from .snapshot import POWERED, ArmSnapshot, ArmState, Commands, Counts
 
 RETRY = 1.0  # [s] from one attempt to open the port, or to find the servos, to the next
 PATIENCE = 15.0  # [s] for a request

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ik_node.errors import IkError
-from ik_node.servos.bus.models import model_named, model_numbered
-from ik_node.servos.bus.registers import ServoModel
+from ik_node.servos.bus.models import ServoModel, model_named, model_numbered
 from ik_node.servos.bus.transport import Answer, Fault, Transport
 from ik_node.servos.calibration.profile import ArmProfile, JointProfile
 from ik_node.servos.calibration.recorded import Recorded, recorded_in, registers_of

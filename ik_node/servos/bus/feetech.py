@@ -11,18 +11,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ik_node.errors import InputError
-from ik_node.servos.bus.packets import (
+
+from .packets import (
     BROADCAST,
     READ,
     SYNC_READ,
     SYNC_WRITE,
     WRITE,
     Instruction,
+    PacketT,
     Status,
+    StreamParser,
     check,
     common_size,
 )
-from ik_node.servos.bus.stream_parser import PacketT, StreamParser
 
 LARGEST_ID = 253
 ID_ADDRESS = 5  # register in which a servo keeps its id

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
 
 from ik_node.errors import InputError
 
@@ -46,3 +48,70 @@ def common_size(data: Mapping[int, bytes]) -> int:
     if len(sizes) != 1:
         raise InputError(f'all servos of a sync write must get the same number of bytes, not {sorted(sizes)}')
     return sizes.pop()
+
+
+PacketT = TypeVar('PacketT', bound=Instruction | Status)
+
+
+class StreamParser(ABC, Generic[PacketT]):
+    """Finds packets of one kind that begin with a header: Status at the port, Instruction in a servo.
+
+    After a header without a packet the search goes on at the next byte, so that damage hides no packet
+    behind it.
+    junk: bytes skipped so far that belong to no packet. suspects: ids in packets with a wrong checksum.
+    """
+
+    header: ClassVar[bytes]
+
+    def __init__(self, kind: type[PacketT]) -> None:
+        self._kind = kind
+        self._bytes = bytearray()
+        self.junk = 0
+        self.suspects: set[int] = set()
+
+    def feed(self, data: bytes) -> list[PacketT]:
+        """Return the packets that data complete."""
+        self._bytes += data
+        packets: list[PacketT] = []
+        while self._bytes and self._find_header():
+            end = self._end(self._bytes)
+            if end is None or end > len(self._bytes):
+                break
+            packet = self._packet(bytes(self._bytes[:end])) if end else None
+            if packet is None:
+                self._skip(1)
+            else:
+                if isinstance(packet, self._kind):
+                    packets.append(packet)
+                del self._bytes[:end]
+        return packets
+
+    def finish(self) -> list[PacketT]:
+        """Give up the packet that is not complete; return the packets that its bytes contain."""
+        packets: list[PacketT] = []
+        while self._bytes:
+            self._skip(1)
+            packets += self.feed(b'')
+        return packets
+
+    @abstractmethod
+    def _end(self, found: bytearray) -> int | None:
+        """Return where the packet ends that begins with found; None: more is needed, 0: not a packet."""
+
+    @abstractmethod
+    def _packet(self, frame: bytes) -> Instruction | Status | None:
+        """Return the packet of these bytes, None if it is damaged."""
+
+    def _find_header(self) -> bool:
+        """Skip what cannot begin a packet; return whether a whole header is left."""
+        start = self._bytes.find(self.header)
+        if start >= 0:
+            self._skip(start)
+            return True
+        parts = (self.header[:length] for length in range(len(self.header) - 1, 0, -1))
+        self._skip(len(self._bytes) - next((len(part) for part in parts if self._bytes.endswith(part)), 0))
+        return False
+
+    def _skip(self, count: int) -> None:
+        self.junk += count
+        del self._bytes[:count]

@@ -3,14 +3,280 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import contextlib
+import errno
+import fcntl
+import grp
+import os
+import select
+import termios
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 
-from ik_node.servos.bus.outstanding import LATEST, Outstanding
-from ik_node.servos.bus.packets import BROADCAST, Instruction, Status, check
-from ik_node.servos.bus.protocol import Codec
-from ik_node.servos.bus.serial_line import SerialLine
-from ik_node.servos.bus.transport import Answer, Fault, Reply
+from ik_node.errors import InputError, path_text
+from ik_node.extras import load
+from ik_node.servos.bus.transport import Answer, Fault, PortError, Reply
 from ik_node.steady import steady
+
+from .models import Codec
+from .packets import BROADCAST, Instruction, Status, check
+
+TERMINALS = '/dev/pts/'  # emulated servos, whose program holds both ends
+
+# Programs that take serial ports of which they know nothing, and how one stops them.
+_INTRUDERS = {
+    'ModemManager': 'it treats every new port as a modem; stop it: sudo systemctl disable --now ModemManager',
+    'brltty': 'it takes this adapter for a Braille display; remove it: sudo apt remove brltty',
+}
+
+
+def ports() -> list[str]:
+    """Return the paths of all serial adapters; where there are lasting ones (by-id), only these."""
+    lasting = sorted(map(str, Path('/dev/serial/by-id').glob('*')))
+    return lasting or sorted(str(path) for kind in ('ttyACM*', 'ttyUSB*') for path in Path('/dev').glob(kind))
+
+
+def explain(port: str, error: OSError) -> PortError:
+    """Return the error for a port that could not be opened."""
+    name = path_text(port)
+    if error.errno in (errno.ENOENT, errno.ENXIO, errno.ENODEV):
+        return PortError(f'{name} does not exist. {_present()}{_taken_by_brltty()}')
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return PortError(f'you may not open {name}. {_permission(port)}')
+    if error.errno in (errno.EBUSY, errno.EAGAIN):
+        return PortError(f'{name} is in use{_holders(port)}')
+    if error.errno in (errno.ENOTTY, errno.EINVAL, errno.EISDIR):
+        return PortError(f'{name} is not a serial port, or does not support this baud rate. {_present()}')
+    return PortError(f'{name} cannot be opened: {error.strerror or error}. Plug the adapter in again')
+
+
+def check_alone(port: str) -> None:
+    """Raise PortError if another program has opened a port before, without a lock."""
+    device = os.path.realpath(port)
+    if device != os.devnull and not device.startswith(TERMINALS) and _holding(device):
+        raise PortError(f'{path_text(port)} is in use{_holders(port)}')
+
+
+def gone(port: str) -> PortError:
+    """Return the error for a port that was open and no longer works."""
+    return PortError(
+        f'{path_text(port)} is gone: the adapter was unplugged or reset. Plug it in and open it again'
+    )
+
+
+def _present() -> str:
+    """Return what adapters there are."""
+    found = ports()
+    if not found:
+        return 'No serial adapter is plugged in: connect its USB cable'
+    return f'Plugged in: {", ".join(map(path_text, found))}'
+
+
+def _permission(port: str) -> str:
+    """Return how one gets the permission to open a port."""
+    try:
+        owner = grp.getgrgid(Path(port).stat().st_gid)
+    except (OSError, KeyError):
+        return 'Ask the administrator of this computer'
+    if owner.gr_gid in os.getgroups():
+        return f'Nor may its group {owner.gr_name}: sudo chmod g+rw {path_text(port)}'
+    user = os.environ.get('USER', '')
+    if user and user in owner.gr_mem:
+        return f'You will be in the group {owner.gr_name} after the next login: log out and in again'
+    return f'Join its group, then log out and in again: sudo usermod -aG {owner.gr_name} {user or "$USER"}'
+
+
+def _holders(port: str) -> str:
+    """Return which other programs have a port open, and how one stops them."""
+    holders = list(_holding(os.path.realpath(port)))
+    if not holders:
+        return ' by another program, perhaps ModemManager or brltty: sudo fuser -v ' + path_text(port)
+    names = ', '.join(f'{name} (process {process})' for process, name in holders)
+    remedies = [remedy for intruder, remedy in _INTRUDERS.items() if intruder in dict(holders).values()]
+    return f' by {names}: ' + ('; '.join(remedies) or 'stop that first')
+
+
+def _holding(device: str) -> list[tuple[int, str]]:
+    """Return number and name of the other processes that have a device open, as far as one may see that."""
+    found = []
+    for folder in Path('/proc').glob('[0-9]*'):
+        try:
+            if int(folder.name) != os.getpid() and any(
+                os.path.realpath(handle) == device for handle in (folder / 'fd').iterdir()
+            ):
+                found.append((int(folder.name), (folder / 'comm').read_text(encoding='utf-8').strip()))
+        except OSError:
+            continue  # it belongs to somebody else, or has just ended
+    return found
+
+
+def _taken_by_brltty() -> str:
+    """Return a remark where brltty runs: it makes CH340 adapters vanish again."""
+    for folder in Path('/proc').glob('[0-9]*'):
+        try:
+            if (folder / 'comm').read_text(encoding='utf-8').strip() == 'brltty':
+                return f'. brltty is running: {_INTRUDERS["brltty"]}'
+        except OSError:
+            continue
+    return ''
+
+
+_MOST = 4096  # [bytes] read at once
+_FLOOD = 0.1  # [s] after which bytes that never end are left alone
+_SEND_TIME = 0.5  # [s] that an adapter may take for a packet; more, and it hangs
+
+
+class SerialLine:
+    """A serial port that nobody else can use meanwhile. Raises PortError, MissingError without pyserial."""
+
+    def __init__(self, port: str, baud: int) -> None:
+        serial = load('serial', 'a servo bus')
+        self._port = port
+        self._closed = False
+        check_alone(port)
+        try:
+            self._serial = serial.Serial(port, baud, timeout=0, exclusive=True)
+        except ValueError as error:
+            raise InputError(f'the baud rate must be a positive integer, but is {baud}') from error
+        except termios.error as error:  # the adapter has vanished meanwhile
+            raise explain(port, OSError(*error.args)) from error
+        except OSError as error:  # of which serial.SerialException is a kind
+            raise explain(port, _cause(error)) from error
+        self._handle: int = self._serial.fileno()
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(self._handle, termios.TIOCEXCL)  # also against programs that do not ask for a lock
+        with contextlib.suppress(OSError, ValueError):
+            self._serial.set_low_latency_mode(True)  # else FTDI adapters wait 16 ms before they deliver
+        self._input = select.poll()
+        self._input.register(self._handle, select.POLLIN)
+        self._output = select.poll()
+        self._output.register(self._handle, select.POLLOUT)
+
+    def send(self, data: bytes) -> None:
+        """Send data."""
+        end = steady() + _SEND_TIME
+        while data:
+            try:
+                self._check()
+                data = data[os.write(self._handle, data) :]
+            except BlockingIOError:
+                if steady() > end:
+                    raise gone(self._port) from None
+                self._output.poll(10)
+            except OSError as error:
+                raise gone(self._port) from error
+
+    def receive(self, deadline: float) -> bytes:
+        """Return what comes next, b'' if nothing came until the deadline (monotonic)."""
+        while True:
+            # What came in time counts, even if this thread slept longer.
+            rest = max(0.0, deadline - steady())
+            self._check()
+            if self._input.poll(rest * 1000):
+                try:
+                    data = os.read(self._handle, _MOST)
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    raise gone(self._port) from error
+                if not data:
+                    raise gone(self._port)
+                return data
+            if rest == 0.0:
+                return b''
+
+    def rest(self, until: float = 0.0) -> bytes:
+        """Return what has come and what comes until a time (monotonic)."""
+        end = max(until, steady() + _FLOOD)
+        found = b''
+        while (data := self.receive(until)) and steady() < end:
+            found += data
+        return found
+
+    def close(self) -> None:
+        """Close the port."""
+        self._closed = True
+        with contextlib.suppress(OSError):
+            fcntl.ioctl(self._handle, termios.TIOCNXCL)
+        with contextlib.suppress(OSError, termios.error):
+            self._serial.close()
+
+    def _check(self) -> None:
+        if self._closed:
+            raise PortError(f'{self._port} is closed')
+
+
+def _cause(error: OSError) -> OSError:
+    """Return the error of the system behind one of pyserial, of which some keep only the text."""
+    details = error.__context__.args if error.errno is None and error.__context__ else ()
+    return OSError(*details) if details and isinstance(details[0], int) else error
+
+
+# Outstanding: answers that servos may still give to requests of the past.
+#
+# An answer says which servo gave it and how long it is, but not to which request. So a request must ask
+# for a size that no outstanding answer of this servo has: the size then tells a late answer from the
+# awaited one.
+
+LATEST = 0.3  # [s] after its request no answer comes any more
+TWICE = 0.02  # [s] after a late answer in which it may come a second time
+
+
+class Outstanding:
+    """Answers that may still come, by id and size [bytes]; times are monotonic [s]."""
+
+    def __init__(self) -> None:
+        self._until: dict[tuple[int, int], float] = {}
+        self._latest: dict[int, int] = {}  # size of the latest answer, by id
+
+    def add(self, id: int, size: int, until: float) -> None:
+        """Note that an answer may come until a time."""
+        self._until[id, size] = max(until, self._until.get((id, size), until))
+
+    def taken(self, id: int, size: int) -> None:
+        """Note that the awaited answer came."""
+        self._until.pop((id, size), None)
+        self._latest[id] = size
+
+    def came_late(self, id: int, size: int, now: float) -> bool:
+        """Note that an answer came that was no longer awaited; return whether it was outstanding."""
+        known = (id, size) in self._until
+        if known:
+            self._until[id, size] = min(now + TWICE, self._until[id, size])
+        return known
+
+    def has(self, id: int, size: int, now: float) -> bool:
+        """Return whether such an answer may still come."""
+        return self._until.get((id, size), now) > now
+
+    def was_latest(self, id: int, size: int) -> bool:
+        """Return whether the latest answer of a servo had this size."""
+        return self._latest.get(id) == size
+
+    def best(self, ids: Iterable[int], sizes: Iterable[int], now: float) -> int:
+        """Return the size that is outstanding of the fewest servos.
+
+        Of several it is one that the latest answers did not have: where two servos have the same id, the
+        second answer must not be taken for that to the next request.
+        """
+        asked = list(ids)
+
+        def doubts(size: int) -> tuple[int, int]:
+            return (
+                sum(self.has(id, size, now) for id in asked),
+                sum(self.was_latest(id, size) for id in asked),
+            )
+
+        return min(sizes, key=doubts)
+
+    def last(self) -> float:
+        """Return when no answer can come any more."""
+        return max(self._until.values(), default=0.0)
+
+    def clear(self) -> None:
+        """Forget all answers."""
+        self._until.clear()
+
 
 _SIZES = 4  # that a read may ask for: so many answers of a servo can be outstanding
 _APART = 2  # [bytes]: a late answer that lacks a byte has no other size of that read

@@ -19,7 +19,8 @@ from ik_node.checks import yaml_number
 from ik_node.errors import InputError, join_names, path_text, quoted
 from ik_node.servos.bus.models import TICKS_PER_TURN, model_named
 from ik_node.servos.calibration.profile import ArmProfile
-from ik_node.servos.calibration.recorded import Recorded
+
+from .recorded import Recorded
 
 LEARNED = '# Lead that the load of each joint takes, as a share of what the description says.\n'
 HEADER = '# Ticks at which the joints of this arm are at zero, and the homing offsets of the servos then.\n'

@@ -4,35 +4,239 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import platform
+import signal
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ik_node.console import run, say
 from ik_node.errors import InputError, path_text
 from ik_node.extras import load
-from ik_node.servos.bus.protocol import Codec
+from ik_node.servos.arm.activation import check_range, switch_off, switch_on
+from ik_node.servos.arm.survey import TIME_PROFILE, ArmError, ServoSurvey, named, read, write
+from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN, Codec
 from ik_node.servos.bus.serial_transport import SerialTransport
-from ik_node.servos.bus.transport import Transport
-from ik_node.servos.calibration.estimates import ZERO_FROM
-from ik_node.servos.calibration.lerobot_file import find_file, read_file
+from ik_node.servos.bus.transport import Answer, PortError, Transport
 from ik_node.servos.calibration.owner_zeros import load_zeros, ticks_now, zeros_path
 from ik_node.servos.calibration.profile import PROTOCOLS, ArmProfile, read_profile, shipped_profiles
-from ik_node.servos.calibration.recorded import Recorded
-from ik_node.servos.calibration.zeros import check_names, read_zeros
-from ik_node.servos.check.diagnosis import Diagnosis, bus_text, diagnose
-from ik_node.servos.check.findings import ServoFinding, find, test_bus, with_calibration
-from ik_node.servos.check.live import live
-from ik_node.servos.check.page import reading_table, sentences, servo_table, zero_table
-from ik_node.servos.check.protect import protect
-from ik_node.servos.check.record import check_file, record
-from ik_node.servos.check.search import adapter, search
-from ik_node.servos.check.wiggle import wiggle
+from ik_node.servos.calibration.recorded import Recorded, find_file, read_file
+from ik_node.servos.calibration.zeros import MARGIN, STEP_MARGIN, ZERO_FROM, check_names, read_zeros
 from ik_node.servos.ports import EMULATED, EmulatedArm, arm_at, the_port
+from ik_node.steady import steady
+
+from .findings import Diagnosis, ServoFinding, bus_text, diagnose, find, test_bus, with_calibration
+from .record import check_file, live, protect, reading_table, record, sentences, servo_table, zero_table
+
+BAUDS = {
+    'feetech': (1_000_000, 500_000, 250_000, 115_200),
+    'dynamixel': (57_600, 1_000_000, 2_000_000, 115_200, 3_000_000, 4_000_000),
+}
+IDS = range(11)  # that are tried besides those of the profile
+Open = Callable[[int, Codec], Transport]  # speed [baud] and protocol
+
+KNOWN = {  # USB vendor and product of adapters for servos
+    (0x0403, 0x6014): 'U2D2 of ROBOTIS, or another adapter with an FT232H',
+    (0x0403, 0x6001): 'an adapter with an FT232R',
+    (0x1A86, 0x55D3): 'the servo board of Waveshare, or another adapter with a CH343',
+    (0x1A86, 0x7523): 'FE-URT-1 of Feetech, or another adapter with a CH340',
+}
+
+
+def search(open_port: Open, profile: ArmProfile, silent: set[int]) -> list[str]:
+    """Return sentences about servos that answer otherwise. silent: ids that should answer, and do not.
+
+    Only other ids are looked for if some servos of the profile answer.
+    """
+    all_silent = silent == set(profile.ids)
+    found: list[str] = []
+    for name in sorted(PROTOCOLS, key=lambda name: name != profile.protocol):
+        for baud in sorted(BAUDS[name], key=lambda baud: baud != profile.baud):
+            same = name == profile.protocol and baud == profile.baud
+            if not same and not all_silent:
+                continue
+            ids = _answering(open_port, baud, name, set(IDS) | set(profile.ids))
+            strange = sorted(ids - set(profile.ids)) if same else sorted(ids)
+            if strange:
+                found.append(_sentence(profile, name, baud, strange))
+            if ids and not same:
+                return found
+    return found
+
+
+def adapter(vendor: int | None, product: int | None) -> str:
+    """Return what adapter that is by its USB numbers, empty if it is none that is known for servos."""
+    return KNOWN.get((vendor or 0, product or 0), '')
+
+
+def _answering(open_port: Open, baud: int, protocol: str, ids: set[int]) -> set[int]:
+    try:
+        transport = open_port(baud, PROTOCOLS[protocol])
+    except PortError:  # it does not know this speed
+        return set()
+    try:
+        return {id for id in sorted(ids) if isinstance(transport.ping(id), Answer)}
+    finally:
+        transport.close()
+
+
+def _sentence(profile: ArmProfile, protocol: str, baud: int, ids: list[int]) -> str:
+    shown = f'{"servos" if len(ids) > 1 else "servo"} {", ".join(map(str, ids))}'
+    if protocol != profile.protocol:
+        return (
+            f'{shown} answered in the protocol of {protocol.capitalize()} servos, the profile '
+            f'{profile.name} has {profile.protocol.capitalize()}: choose another profile'
+        )
+    if baud != profile.baud:
+        return (
+            f'{shown} answered at {baud} baud, the profile {profile.name} has {profile.baud}: set the '
+            "speed of the servos with their maker's program, or write that of the servos into a profile"
+        )
+    return f'{shown} answered, but the profile {profile.name} has no such id'
+
+
+SWING = round(math.radians(3.0) / RADIANS_PER_TICK)  # [ticks] to each side
+SPEED = 170.0  # [ticks/s]: 15 degrees/s
+TORQUE = 0.3  # share of the torque that the profile allows
+PERIOD = 0.02  # [s] from one goal to the next
+SETTLING = 0.4  # [s] for the joint to arrive
+LOST = 3 * SWING  # [ticks] from goal to joint: something is wrong
+FOLLOWED = 0.5  # share of the swing that a joint makes at least
+MOTION = 'torque_limit', 'profile_velocity', 'profile_acceleration', 'bus_watchdog'  # are left as found
+INTERRUPTS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT
+
+
+def wiggle(transport: Transport, findings: Sequence[ServoFinding], name: str) -> int:
+    """Turn a joint to both sides, and say how far it went; 0 if it did. Raises PortError and ArmError.
+
+    Its torque is off before and after, also if this is interrupted.
+    """
+    servo = next(servo for servo in findings if servo.joint.name == name)
+    joint, model = servo.joint, servo.model
+    if servo.fault or servo.recorded is None:
+        raise ArmError(f'{named(joint)} {servo.fault}')
+    if servo.counts['operating_mode'] not in model.position_modes:
+        raise ArmError(f'{named(joint)} is in operating mode {servo.counts["operating_mode"]}')
+    _ask(servo)
+    if read(transport, joint, model, 'torque_enable'):
+        raise ArmError(f'{named(joint)} has torque: end the program that drives it, or switch the power off')
+    place = read(transport, joint, model, 'present_position')
+    timed = bool(servo.counts.get('drive_mode', 0) & TIME_PROFILE)
+    one = ServoSurvey(joint, model, servo.recorded, timed, volts=servo.volts)
+    _sides(servo, place)  # raises before there is torque
+    check_range(one, place)
+    try:
+        reached = _turned(transport, one, servo)
+    except PortError as error:
+        raise PortError(f'{error}. {named(joint)} may still have torque: switch its power off') from None
+    return _tell(servo, reached)
+
+
+def _turned(transport: Transport, servo: ServoSurvey, finding: ServoFinding) -> dict[int, int]:
+    """Turn a joint to both sides if it may; return how far it went [ticks], by side.
+
+    Raises PortError and ArmError.
+    """
+    joint, model = servo.joint, servo.model
+    with ExitStack() as stack:
+        interrupted = stack.enter_context(_interruptible())
+        before = {key: read(transport, joint, model, key) for key in MOTION if key in model.registers}
+        stack.callback(_restore, transport, servo, before)
+        place = switch_on(transport, [servo])[0].present
+        sides = _sides(finding, place)
+        write(transport, joint, model, 'torque_limit', model['torque_limit'].count(TORQUE * joint.torque))
+        return {side: _swing(transport, servo, place, side, interrupted) for side in sides}
+
+
+def _sides(servo: ServoFinding, place: int) -> list[int]:
+    """Return to which sides the joint may turn, +1 and -1: that of rising ticks first."""
+    recorded = servo.recorded
+    assert recorded is not None
+    if recorded.is_range:
+        low, high = recorded.low + MARGIN, recorded.high - MARGIN
+    else:
+        low, high = STEP_MARGIN, TICKS_PER_TURN - 1 - STEP_MARGIN
+    sides = [side for side in (1, -1) if low <= place + side * SWING <= high]
+    if not sides:
+        raise ArmError(
+            f'{named(servo.joint)} is at tick {place}, its range is {low} to {high}: move it inside by hand'
+        )
+    return sides
+
+
+def _ask(servo: ServoFinding) -> None:
+    say(
+        f'\n{named(servo.joint)} will turn by 3 degrees with {100 * TORQUE:.0f} % of its torque. All others '
+        'are left as they are.'
+    )
+    if sys.stdin.isatty():
+        try:
+            input('Keep your hands away. Enter starts, Ctrl-C stops: ')
+        except EOFError:
+            raise KeyboardInterrupt from None
+
+
+def _swing(
+    transport: Transport, servo: ServoSurvey, place: int, side: int, interrupted: threading.Event
+) -> int:
+    """Turn to a side and back; return how far the joint went there [ticks]. Raises ArmError."""
+    most = 0
+    steps = math.ceil(SWING / (SPEED * PERIOD))
+    there = [round(side * SWING * step / steps) for step in range(1, steps + 1)]
+    stay = [side * SWING] * round(SETTLING / PERIOD)
+    for way in (*there, *stay, *reversed(there), *[0] * len(stay)):
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        register = servo.model['goal_position']
+        transport.sync_write(register.address, {servo.joint.id: register.encode(place + way)})
+        steady.sleep(PERIOD)
+        tick = read(transport, servo.joint, servo.model, 'present_position')
+        if abs(tick - place - way) > LOST:
+            raise ArmError(f'{named(servo.joint)} is at tick {tick} instead of {place + way}: stopped')
+        most = max(most, side * (tick - place))
+    return most
+
+
+def _tell(servo: ServoFinding, reached: dict[int, int]) -> int:
+    joint = servo.joint
+    went = ' and '.join(
+        f'{math.degrees(joint.sign * side * ticks * RADIANS_PER_TICK):+.1f} deg'
+        for side, ticks in reached.items()
+    )
+    if all(ticks >= FOLLOWED * SWING for ticks in reached.values()):
+        say(
+            f'{joint.name} went {went}. If the first of these has the opposite sign in the description, '
+            'the sign in the profile is wrong.'
+        )
+        return 0
+    say(f'{joint.name} went only {went} of 3 degrees: it is blocked, or too heavy for so little torque.')
+    return 1
+
+
+def _restore(transport: Transport, servo: ServoSurvey, before: dict[str, int]) -> None:
+    switch_off(transport, [servo])
+    for key, count in before.items():
+        write(transport, servo.joint, servo.model, key, count)
+
+
+@contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """Let a closed terminal, or a kill, end this as Ctrl-C does: at the next step, never within _restore."""
+    interrupted = threading.Event()
+    before = [signal.signal(number, lambda *_: interrupted.set()) for number in INTERRUPTS]
+    try:
+        yield interrupted
+    finally:
+        for number, handler in zip(INTERRUPTS, before, strict=True):
+            signal.signal(number, handler)
+    if interrupted.is_set():
+        raise KeyboardInterrupt
+
 
 TIMEOUT = 0.05  # [s] of a servo: a busy computer is not a fault of the bus
 SCAN_TIMEOUT = 0.02  # [s] of a servo, while many that are not there are tried; FTDI adapters take 16 ms

@@ -17,14 +17,13 @@ from ik_node.model.urdf.description import load_description
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.servos.bus.models import model_named
 from ik_node.servos.calibration.profile import ArmProfile, JointProfile, read_profile
-from ik_node.sim.bus.bus import Bus
 from ik_node.sim.bus.dynamixel_servo import DRIVE_MODE, P_GAIN, POSITION, REVERSE, SECONDARY, DynamixelServo
 from ik_node.sim.bus.dynamixel_servo import HIGH as DXL_HIGH
 from ik_node.sim.bus.dynamixel_servo import LOW as DXL_LOW
-from ik_node.sim.bus.motor import Motor
-from ik_node.sim.bus.server import Server
-from ik_node.sim.bus.servo import Servo
 from ik_node.sim.bus.sts_servo import HIGH, LOW, MOST_TORQUE, OFFSET, OVERLOAD, PROTECTION_CURRENT, StsServo
+
+from .bus import Bus, Server
+from .servo import Motor, Servo
 
 MIDDLE = 2048.0  # tick of zero of every emulated joint
 MOST_SHARE = 0.95  # of the torque that gravity takes

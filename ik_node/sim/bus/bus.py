@@ -1,16 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bus: servos that carry out instructions, and their answers with all that may go wrong."""
+"""Bus: servos that carry out instructions, their answers with all that may go wrong, and its socket."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import heapq
+import itertools
+import json
 import math
-from collections import deque
+import os
+import pty
+import random
+import select
+import struct
+import sys
+import termios
+import tty
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
 from itertools import accumulate
 from operator import and_
+from pathlib import Path
 from types import ModuleType
-from typing import cast
+from typing import Any, cast
 
 from ik_node.servos.bus import dynamixel, feetech
 from ik_node.servos.bus.packets import (
@@ -24,14 +40,88 @@ from ik_node.servos.bus.packets import (
     Status,
 )
 from ik_node.sim.bus.dynamixel_servo import DynamixelServo
-from ik_node.sim.bus.faults import Faults, Kind
-from ik_node.sim.bus.servo import Servo
 from ik_node.sim.bus.sts_servo import StsServo
+from ik_node.steady import steady
+
+from .servo import Servo
+
+
+class Kind(str, Enum):
+    """What can be wrong; all but the last three concern answers, of one servo or of all."""
+
+    MISSING = 'missing'  # no answer
+    LATE = 'late'  # delay [s]
+    CORRUPT = 'corrupt'  # a bit is wrong
+    SHORT = 'short'  # the answer is valid, but has too few data
+    SPLIT = 'split'  # in two pieces, delay [s] between them
+    JUNK = 'junk'  # random bytes before the answer
+    STATUS = 'status'  # bits of the error byte
+    FOREIGN = 'foreign'  # the answer is valid, but bears the id that follows that of the servo
+    WRONG = 'wrong'  # the answer is valid, but the position in it is off by ticks
+    LOST = 'lost'  # an instruction that no servo hears
+    ECHO = 'echo'  # the adapter sends back what it gets
+    SILENCE = 'silence'  # of a sync read: no answers after that of a missing servo
+
+
+@dataclass
+class Fault:
+    """A fault of the servo with that id, None: of all.
+
+    share: of the packets that it hits. count: how many it hits at most, None: any number. delay [s], bits,
+    ticks: see Kind.
+    """
+
+    kind: Kind
+    id: int | None = None
+    share: float = 1.0
+    count: int | None = None
+    delay: float = 0.0
+    bits: int = 0
+    ticks: int = 0
+
+
+class Faults:
+    """active: the faults in force; the same seed gives the same ones.
+
+    request: what is carried out, such as 'read 56'. hits: packets that were hit, by (request, kind).
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self._random = random.Random(seed)
+        self.active: list[Fault] = []
+        self.request = ''
+        self.hits: Counter[tuple[str, str]] = Counter()
+
+    def hit(self, kind: Kind, id: int | None = None) -> Fault | None:
+        """Return the fault of a kind that hits the next packet of a servo, None if none does."""
+        for fault in self.active:
+            if fault.kind is not kind or (fault.id is not None and id is not None and fault.id != id):
+                continue
+            if fault.count == 0 or self._random.random() >= fault.share:
+                continue
+            if fault.count is not None:
+                fault.count -= 1
+            self.hits[self.request, kind.value] += 1
+            return fault
+        return None
+
+    def junk(self) -> bytes:
+        """Return some random bytes."""
+        return self._random.randbytes(self._random.randint(1, 12))
+
+    def damaged(self, frame: bytes) -> bytes:
+        """Return a frame with one wrong bit."""
+        bit = self._random.randrange(8 * len(frame))
+        changed = bytearray(frame)
+        changed[bit // 8] ^= 1 << bit % 8
+        return bytes(changed)
+
 
 LOGGED = 400_000  # entries of a log
 WEIGHED = 0.01  # [s] after which the gravity of the motors is set anew
 INSTRUCTION_ERROR = 2  # Dynamixel: an unknown instruction
 NAMES = {PING: 'ping', READ: 'read', WRITE: 'write', SYNC_READ: 'sync_read', SYNC_WRITE: 'sync_write'}
+
 # Bytes of parameters that an instruction has at least.
 LEAST_FEETECH = {READ: 2, WRITE: 2, SYNC_READ: 2, SYNC_WRITE: 2}
 LEAST_DYNAMIXEL = {READ: 4, WRITE: 3, SYNC_READ: 4, SYNC_WRITE: 4}
@@ -237,3 +327,203 @@ def _in_order(pieces: list[tuple[float, bytes]]) -> list[tuple[float, bytes]]:
     """Return the answers to one instruction, each not before the one that it follows on the line."""
     times = accumulate((when for when, _ in pieces), max)
     return [(when, piece) for when, (_, piece) in zip(times, pieces, strict=True)]
+
+
+# The process of an emulated bus: a pseudo-terminal for the driver, JSON lines on stdin for the test.
+#
+# Each line is a call such as {"do": "plug", "on": false}; the answer is a line on stdout. Times are those
+# of time.monotonic, which all processes of a computer share.
+
+MOST = 4096  # [bytes] read at once
+IDLE = 0.05  # [s] between two looks at the motors while nothing is asked
+TCGETS2 = 0x802C542A  # Linux: the settings of a terminal, with its speed as a number
+
+
+class Server:
+    """One bus behind the link at path, which points to the terminal while the bus is plugged in.
+
+    calls: take calls on stdin, and end with it; without, end with the process that started this one.
+    """
+
+    def __init__(self, bus: Bus, path: Path, calls: bool) -> None:
+        self._bus, self._path = bus, path
+        self._calls, self._parent = [sys.stdin.fileno()] if calls else [], os.getppid()
+        self._terminal: int | None = None
+        self._line: int | None = None
+        self._due: list[tuple[float, int, bytes]] = []  # pieces to send, by time
+        self._order = itertools.count()
+        self.do_plug(True)
+
+    def run(self) -> None:
+        """Serve until stdin or the parent ends."""
+        pending = b''
+        while os.getppid() == self._parent:
+            now = steady()
+            wait = min(max(self._due[0][0] - now, 0.0), IDLE) if self._due else IDLE
+            watched = [*self._calls, *([] if self._terminal is None else [self._terminal])]
+            ready, _, _ = select.select(watched, [], [], wait)
+            if self._calls and self._calls[0] in ready:
+                read = os.read(self._calls[0], MOST)
+                if not read:
+                    return
+                *lines, pending = (pending + read).split(b'\n')
+                for line in lines:
+                    self._answer(line)
+            if self._terminal is not None and self._terminal in ready:
+                with contextlib.suppress(OSError):
+                    data = os.read(self._terminal, MOST)
+                    self._bus.baud = self._baud()
+                    now = steady()  # after all that has been read was sent
+                    for when, piece in self._bus.feed(data, now):
+                        heapq.heappush(self._due, (when, next(self._order), piece))
+            elif not ready:
+                self._bus.advance(steady())
+                self._share()
+            self._send(steady())
+
+    def _share(self) -> None:
+        """Let others open the line: it is open here too, so a driver that was killed leaves it locked."""
+        if self._line is not None:
+            fcntl.ioctl(self._line, termios.TIOCNXCL)
+
+    def _baud(self) -> int | None:
+        """Return the speed that the driver has set, None if this system does not tell."""
+        assert self._line is not None
+        try:
+            settings = fcntl.ioctl(self._line, TCGETS2, bytes(44))
+        except OSError:
+            return None
+        return int(struct.unpack_from('=I', settings, 40)[0])
+
+    def _send(self, now: float) -> None:
+        while self._due and self._due[0][0] <= now:
+            _, _, piece = heapq.heappop(self._due)
+            if self._terminal is not None:
+                with contextlib.suppress(OSError):
+                    os.write(self._terminal, piece)
+
+    def _answer(self, line: bytes) -> None:
+        try:
+            call = json.loads(line)
+            result = {'ok': getattr(self, f'do_{call.pop("do")}')(**call)}
+        except Exception as error:
+            result = {'error': repr(error)}
+        sys.stdout.write(json.dumps(result) + '\n')
+        sys.stdout.flush()
+
+    # Calls
+
+    def do_plug(self, on: bool) -> None:
+        """Plug the adapter in or out; what was on its way is lost."""
+        if on == (self._terminal is not None):
+            return
+        self._due.clear()
+        if on:
+            self._terminal, self._line = pty.openpty()
+            tty.setraw(self._line)
+            link = self._path.with_name(self._path.name + '.new')
+            link.unlink(missing_ok=True)
+            link.symlink_to(os.ttyname(self._line))
+            link.replace(self._path)
+        else:
+            self._path.unlink(missing_ok=True)
+            for descriptor in (self._terminal, self._line):
+                if descriptor is not None:
+                    os.close(descriptor)
+            self._terminal = self._line = None
+
+    def do_power(self, on: bool, id: int | None = None) -> None:
+        """Switch the power of a servo, None: of all."""
+        now = steady()
+        self._bus.advance(now)
+        for servo in self._servos(id):
+            with self._bus.noting_torque(servo, now):
+                servo.power(on)
+
+    def do_volts(self, volts: float, id: int | None = None) -> None:
+        """Set the supply of a servo, None: of all."""
+        self._bus.advance(steady())
+        for servo in self._servos(id):
+            servo.volts = volts
+
+    def do_alarms(self, bits: int, id: int | None = None) -> None:
+        """Let a servo, None: all, report these conditions whatever its state."""
+        for servo in self._servos(id):
+            servo.alarms = bits
+
+    def do_watch(self) -> None:
+        """Count the lowest and highest actual positions from now on."""
+        self._bus.advance(steady())
+        for servo in self._bus.servos:
+            servo.motor.watch()
+
+    def do_faults(self, faults: list[dict[str, Any]]) -> None:
+        """Have these faults instead of those before."""
+        self._bus.faults.active = [Fault(Kind(fault.pop('kind')), **fault) for fault in faults]
+
+    def do_motor(self, id: int, **values: Any) -> None:
+        """Set attributes of the motor of a servo, such as actual, weight or blocked."""
+        self._bus.advance(steady())
+        motor = self._servo(id).motor
+        for name, value in values.items():
+            if not hasattr(motor, name):
+                raise AttributeError(name)
+            setattr(motor, name, tuple(value) if isinstance(value, list) else value)
+        if 'actual' in values:
+            motor.watch()  # it was carried there
+        self._servo(id).drive(0.0)
+
+    def do_put(self, id: int, address: int, size: int, value: int, keep: bool = False) -> None:
+        """Write to registers whatever the servo thinks of it; keep: it survives the power."""
+        now = steady()
+        self._bus.advance(now)
+        servo = self._servo(id)
+        with self._bus.noting_torque(servo, now):
+            servo.put(address, size, value)
+        if keep:
+            servo.keep(address, size)
+
+    def do_get(self, id: int, address: int, size: int) -> int:
+        """Read registers."""
+        self._bus.advance(steady())
+        servo = self._servo(id)
+        servo.measure()
+        return servo.get(address, size)
+
+    def do_state(self) -> dict[int, dict[str, Any]]:
+        """Return what is true now of every servo, by id."""
+        self._bus.advance(steady())
+        found = {}
+        for servo in self._bus.servos:
+            servo.measure()
+            found[servo.ids[0]] = {
+                'actual': servo.motor.actual,
+                'lowest': servo.motor.lowest,
+                'highest': servo.motor.highest,
+                'velocity': servo.motor.velocity,
+                'present': servo.ticks(servo.PRESENT_AT),
+                'goal': servo.ticks(servo.GOAL_AT),
+                'torque': servo.torque,
+                'powered': servo.powered,
+                'load': servo.motor.load,
+            }
+        return found
+
+    def do_log(self, name: str, since: float = 0.0) -> list[Any]:
+        """Return the entries of goals, answered, posed or torques since a time."""
+        if name not in ('goals', 'answered', 'posed', 'torques'):
+            raise AttributeError(name)
+        return [entry for entry in getattr(self._bus, name) if entry[0] >= since]
+
+    def do_hits(self) -> list[tuple[str, str, int]]:
+        """Return how many packets each kind of fault has hit, as (request, kind, count)."""
+        return [(*key, count) for key, count in self._bus.faults.hits.items()]
+
+    def _servos(self, id: int | None) -> list[Servo]:
+        found = [servo for servo in self._bus.servos if id in (None, servo.ids[0])]
+        if not found:
+            raise LookupError(f'no servo has the id {id}')
+        return found
+
+    def _servo(self, id: int) -> Servo:
+        return self._servos(id)[0]

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ik_node.servos.bus.models import model_named
-from ik_node.sim.bus.motor import Motor
-from ik_node.sim.bus.servo import TURN, Servo
+
+from .servo import TURN, Motor, Servo
 
 ID, BAUD, DELAY, DRIVE_MODE, MODE, SECONDARY, OFFSET = 7, 8, 9, 10, 11, 12, 20
 MOST_VOLTAGE, LEAST_VOLTAGE, PWM_LIMIT, CURRENT_LIMIT = 32, 34, 36, 38

@@ -8,8 +8,7 @@ import struct
 from functools import lru_cache
 from typing import NamedTuple
 
-from ik_node.sim.bus.motor import STIFFNESS, Motor
-from ik_node.sim.bus.servo import TURN, Servo
+from .servo import STIFFNESS, TURN, Motor, Servo
 
 ID, STATUS_LEVEL, LOW, HIGH, MOST_VOLTAGE, LEAST_VOLTAGE, MOST_TORQUE, PHASE, P_GAIN = (
     5,

@@ -1,0 +1,1016 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ArmController: decides what an arm may be commanded at any time. It does not use ROS.
+
+Configuration and requests are in ArmController, ticks in TimedArm, states in ArmState.
+
+Two locks (see locks.py for their order): the lock of the robot is held during changes, the lock of its
+outputs from the decision on a setpoint until it has been sent. Whatever ends the commands takes both, so that
+no setpoint follows. Reports are delivered without either.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.control.locks import OrderedLock, Rank
+from ik_node.errors import InputError
+from ik_node.steady import steady
+
+from .joints import ArmJoints, Feedback, SharedRobot
+from .models import ArmModel, Columns, JointModel
+from .motion import JointMotion
+from .outputs import Output, Outputs
+from .requests import Aim, Level, Report, Request, Snapshot, TargetPlan, arrival_at, condition
+from .setpoint import Setpoint
+from .settings import ArmSettings
+from .solving import Targets, targets_of
+from .states import COMMANDING, ON_ITS_WAY, READY, REJECTING, TRANSITIONS, Event, State
+
+KEPT = 16  # maximum number of queued requests per tool
+SLOW = 1.0  # [s] of work on the same requests, after which a condition is reported
+
+
+class Inbox:
+    """Thread-safe."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(OrderedLock(Rank.INBOX))  # type: ignore[arg-type]
+        self._requests: dict[str, deque[Request]] = {}  # by tool
+        self._description: str | None = None
+        self._changed_settings = False
+        self._closed = False
+        self._taken = math.inf  # when the requests at work were taken (steady)
+
+    @property
+    def slow(self) -> str:
+        """A sentence if the worker has been busy with the same requests for a while, else empty."""
+        passed = steady() - self._taken
+        return f'a goal is still being solved after {passed:.1f} s: later goals wait' if passed > SLOW else ''
+
+    def put(self, request: Request) -> int:
+        """Add a request; return how many older ones were dropped to make room."""
+        with self._changed:
+            waiting = self._requests.setdefault(request.tool, deque(maxlen=KEPT))
+            pushed = int(len(waiting) == KEPT)
+            waiting.append(request)
+            self._changed.notify()
+        return pushed
+
+    def put_description(self, text: str) -> None:
+        """Set the next robot description; it replaces one that has not been taken."""
+        with self._changed:
+            self._description = text
+            self._changed.notify()
+
+    def put_change(self) -> None:
+        """Note a change of settings that must be applied before later requests."""
+        with self._changed:
+            self._changed_settings = True
+            self._changed.notify()
+
+    def clear(self, tool: str) -> None:
+        """Drop the queued requests of a tool."""
+        with self._changed:
+            self._requests.pop(tool, None)
+
+    def take(self, timeout: float | None) -> tuple[str | None, bool, dict[str, list[Request]]] | None:
+        """Wait for input, timeout [s] at most, and take it. Returns None once closed.
+
+        Returns (new description or None, whether settings have changed, requests by tool, oldest first).
+        """
+        with self._changed:
+            self._taken = math.inf
+            self._changed.wait_for(self._has_something, timeout)
+            if self._closed:
+                return None
+            description, self._description = self._description, None
+            changed, self._changed_settings = self._changed_settings, False
+            requests = {tool: list(waiting) for tool, waiting in self._requests.items()}
+            self._requests.clear()
+            if requests:
+                self._taken = steady()
+            return description, changed, requests
+
+    def _has_something(self) -> bool:
+        return bool(self._closed or self._requests or self._changed_settings or self._description is not None)
+
+    def close(self) -> None:
+        """Let take() return None from now on."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+
+class ReportQueue:
+    """Collects reports while the controller is locked and delivers them afterwards, in order.
+
+    Only one thread delivers at a time, including reports that others add concurrently, so the order is kept.
+    """
+
+    def __init__(self, receive: Callable[[Report], None]) -> None:
+        self._receive = receive
+        self._lock = OrderedLock(Rank.REPORT_QUEUE)
+        self._reports: deque[Report] = deque()
+        self._delivering = False
+        self._waiting_for = ''
+
+    def add(self, report: Report) -> None:
+        """Add a report."""
+        with self._lock:
+            self._reports.append(report)
+
+    def state(self, word: str, state: State, condition: tuple[Level, str], logged: bool = True) -> None:
+        """Add the report of a state; word: its name as data. logged: as in Report."""
+        self.add(Report(*condition, word, word, state, logged=logged))
+
+    def waiting(self, state: State, condition: Callable[[], tuple[Level, str]]) -> None:
+        """Add a report when the arm starts to wait, or waits for something else.
+
+        condition: returns the condition of the arm; called only while the arm waits.
+        """
+        if state is not State.WAITING:
+            self._waiting_for = ''
+            return
+        found = condition()
+        if found[1] != self._waiting_for:
+            self.state('waiting', state, found)
+        self._waiting_for = found[1]
+
+    def deliver(self) -> None:
+        """Deliver all reports, unless another thread, or a caller in this one, is doing so. Holds no lock.
+
+        An exception of the receiver is raised once all reports are delivered.
+        """
+        failed: Exception | None = None
+        while (report := self._next()) is not None:
+            try:
+                self._receive(report)
+            except Exception as error:  # continue with later reports
+                failed = failed or error
+            finally:
+                with self._lock:
+                    self._delivering = False
+        if failed is not None:
+            raise failed
+
+    def _next(self) -> Report | None:
+        with self._lock:
+            if self._delivering or not self._reports:
+                return None
+            self._delivering = True
+            return self._reports.popleft()
+
+
+S_PER_NS = 1e-9
+
+
+class Statistics:
+    """Counts requests and times setpoints; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = OrderedLock(Rank.STATISTICS)
+        self._totals: Counter[str] = Counter()
+        self._ticks: list[int] = []
+        self._solve_times: list[float] = []
+        self._latencies: list[float] = []
+
+    def count(self, what: str, number: int = 1) -> None:
+        """Add to a total: taken, rejected or superseded."""
+        with self._lock:
+            self._totals[what] += number
+
+    def tick(self, now: int) -> None:
+        """Note that a setpoint was published at now [ns]."""
+        with self._lock:
+            self._ticks.append(now)
+
+    def solved_in(self, seconds: float) -> None:
+        """Note how long a solve took."""
+        with self._lock:
+            self._solve_times.append(seconds)
+
+    def moved_after(self, seconds: float) -> None:
+        """Note the latency from the arrival of a goal to the first setpoint that moves to it."""
+        with self._lock:
+            self._latencies.append(seconds)
+
+    def summary(self, period: float) -> dict[str, str]:
+        """Return all values as text, and reset the times. period [s]: the nominal one of setpoints."""
+        with self._lock:
+            totals = dict(self._totals)
+            ticks, self._ticks = np.array(self._ticks), self._ticks[-1:]
+            solve_times, self._solve_times = self._solve_times, []
+            latencies, self._latencies = self._latencies, []
+        gaps = np.diff(ticks) * S_PER_NS
+        values = {f'goals {what}': str(totals.get(what, 0)) for what in ('taken', 'rejected', 'superseded')}
+        if gaps.size:
+            jitter = np.abs(gaps - period)
+            values['publish rate [Hz]'] = f'{1.0 / max(gaps.mean(), 1e-9):.2f}'
+            values['publish jitter p99 [ms]'] = f'{1e3 * np.quantile(jitter, 0.99):.3f}'
+        for name, times in (('solve time', solve_times), ('goal to first setpoint', latencies)):
+            if times:
+                values[f'{name} median [ms]'] = f'{1e3 * float(np.median(times)):.3f}'
+                values[f'{name} max [ms]'] = f'{1e3 * max(times):.3f}'
+        return values
+
+
+ARRIVING = 1.0  # [s] within which measured joints must arrive after the end of their commands
+SAME = 1e-6  # [rad or m]: a smaller change of a target is ignored
+
+
+class GoalTracker:
+    """Counts requests and reports their results.
+
+    arrival: when a request was received whose first setpoint is pending (steady), else None.
+    """
+
+    def __init__(self, reports: ReportQueue) -> None:
+        self._reports = reports
+        self._number = 0
+        self._at_the_end: dict[str, Report] = {}  # by tool, when the arm arrives
+        self._targets: dict[str, Array] = {}  # by tool, of its joints
+        self._began = self._share = math.nan
+        self._rested = math.inf  # since when the commands are constant [s]
+        self.arrival: float | None = None
+
+    def begin(
+        self,
+        plan: TargetPlan,
+        request: Request,
+        state: State,
+        time: float,
+        model: JointModel,
+        target: Array,
+    ) -> None:
+        """Report the result of a request; the arm, now in state, pursues it if there are joint targets.
+
+        time [s]: of the last setpoint. target: of all joints (k,) of model, for other tools as well.
+        """
+        self._number += 1
+        report = plan.report(state, request, self._number)
+        self._reports.add(report)
+        if plan.joints is not None:
+            for tool in [tool for tool in self._at_the_end if tool != request.tool]:
+                self._judge(tool, *model.of(tool), target, request, state)
+            self._at_the_end[request.tool] = plan.arrived_report(report)
+            self._targets[request.tool] = target[model.of(request.tool)[1]]
+            self.arrival = request.arrival
+            self._began, self._rested = time, math.inf
+
+    @property
+    def pursues(self) -> bool:
+        """Whether the arm pursues requests."""
+        return bool(self._at_the_end)
+
+    def waited(self, time: float) -> bool:
+        """Whether measured joints, or a controller, have had enough time to arrive by time [s]."""
+        self._rested = min(self._rested, time)
+        return time >= self._rested + ARRIVING
+
+    def _judge(
+        self, tool: str, arm: ArmModel, columns: Columns, target: Array, request: Request, state: State
+    ) -> None:
+        """Check whether the target (k,) of a request for another tool still meets the goal of a tool."""
+        report, q = self._at_the_end[tool], target[columns]
+        if np.abs(q - self._targets[tool]).max() <= SAME:
+            return
+        self._targets[tool] = q
+        found = None if report.goal is None else arm.solver.evaluate(report.goal, q)
+        if found is not None and found.solved:
+            self._at_the_end[tool] = replace(
+                report, level=Level.OK, message=arrival_at(found), status=found.status.value, solution=found
+            )
+        elif report.status == 'solved' and report.request is not None:
+            del self._at_the_end[tool]
+            message = (
+                f'{report.request.source} ended before the arm arrived: {request.source} moves its joints'
+            )
+            self._reports.add(
+                replace(report, level=Level.WARN, message=message, phase='stopped', state=state)
+            )
+
+    def reject(self, request: Request, reason: str, state: State) -> None:
+        """Report why a request is rejected."""
+        self._number += 1
+        message = f'{request.source} rejected: {reason}'
+        self._reports.add(Report(Level.ERROR, message, 'rejected', 'rejected', state, request, self._number))
+
+    def arrive(self, inexact: str | None = None) -> None:
+        """Report that the arm has arrived, if it pursues requests. inexact: how far off it is."""
+        if self._at_the_end:
+            for report in self._at_the_end.values():
+                message = f'{report.message}; {inexact}' if inexact else report.message
+                self._reports.add(replace(report, message=message))
+            self._at_the_end.clear()
+            self._share = 1.0
+
+    def share(self, time: float, remaining: float) -> float:
+        """Return the completed share of the motion at time [s], with remaining [s] left.
+
+        1 after an arrival; NaN without a motion, and while its end is unknown.
+        """
+        if not self._at_the_end:
+            return self._share
+        passed = max(0.0, time - self._began) if math.isfinite(self._began) else 0.0
+        return passed / (passed + remaining) if passed else 0.0
+
+    def end(self, state: State, reason: str, level: Level = Level.WARN) -> None:
+        """End all requests; report those that the arm, now in state, was pursuing."""
+        for report in self._at_the_end.values():
+            if report.request is not None:
+                message = f'{report.request.source} ended before the arm arrived: {reason}'
+                self._reports.add(replace(report, level=level, message=message, phase='stopped', state=state))
+        self._at_the_end.clear()
+        self.arrival = None
+        self._share = math.nan
+
+
+# ArmState: the state of an arm, and the effects of each change of state.
+#
+# Every change is a row of states.TRANSITIONS.
+
+ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # reported on entry
+HALTING = 'the joint controller is still coming to rest; try again in a second'
+RESUMING = 1.0  # [s] after a resume in which requests wait for the measured joints
+NO_MODEL = 'no robot model yet: waiting for robot_description'
+
+
+class ArmState:
+    """The state of an arm, changed under the lock of its robot. Reports are delivered without a lock."""
+
+    def __init__(
+        self,
+        report: Callable[[Report], None],
+        outputs: Sequence[Output] = (),
+        robot: SharedRobot | None = None,
+    ) -> None:
+        self._robot = SharedRobot() if robot is None else robot
+        self._lock = self._robot.lock
+        self._reports, self._outputs = ReportQueue(report), Outputs(outputs)
+        self._state = State.UNCONFIGURED
+        self._active = False  # commands are allowed
+        self._stopped = False  # a stop was requested, and no resume since
+        self._feedback = Feedback()
+        self._model: JointModel | None = None
+        self._joints: ArmJoints  # of the model
+        self._targets: Targets
+        self._settings: ArmSettings
+        self._interruptions = 0  # as in Snapshot
+        self._goals = 0  # that moved joints of the arm
+        self._epoch = 0  # a solution for a request of another epoch is void
+        self._void_before = -math.inf  # so is a request that arrived before this time (steady)
+        self._tracker = GoalTracker(self._reports)
+        self._fault_reason = ''
+        self._barred = ''  # why the arm must not become ready, besides what it waits for
+        self._refused = ''  # why its driver takes no commands
+        self._resumed = -math.inf  # when the arm was last resumed (steady)
+        self._ended = False  # no more setpoints are sent
+        self._robot.join(self._reports.deliver)
+        self._ticked, self._guided_until = -math.inf, 0.0  # times: of the last tick, and of hand guiding
+        self._unsettled = math.inf  # since when the controller has not come to rest after a stop [s]
+
+    @property
+    def state(self) -> State:
+        """The state of the arm."""
+        return self._state
+
+    @property
+    def ready(self) -> bool:
+        """Whether goals and steps of a teleoperation are accepted."""
+        return self._state in READY and not self._refused
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The joints that a driver must measure and move; none before the description is known."""
+        with self._lock:
+            return () if self._model is None else self._joints.needed
+
+    @property
+    def interruptions(self) -> int:
+        """How often the arm was interrupted, as in Snapshot."""
+        return self._interruptions
+
+    @property
+    def resuming(self) -> bool:
+        """Whether the arm was resumed a moment ago and is about to accept goals, once it is measured."""
+        return self._state is State.WAITING and steady() < self._resumed + RESUMING
+
+    @property
+    def resting(self) -> bool:
+        """Whether nothing is commanded, and a controller that was halted is at rest."""
+        idle = self._state in (State.UNCONFIGURED, State.INACTIVE)
+        return idle and not self._outputs.halting(self._ticked)
+
+    def snapshot(self, tool: str = '') -> Snapshot | None:
+        """Return the present state of the arm of a tool; None before the first one."""
+        with self._lock:
+            if self._model is None:
+                return None
+            joints, (arm, columns) = self._joints, self._model.of(tool)
+            remaining = joints.arm.motion.remaining
+            return Snapshot(
+                arm,
+                self._state,
+                joints.values(self._feedback)[0],
+                joints.arm.target[columns],
+                remaining,
+                self._tracker.share(self._ticked, remaining),
+                self._feedback.age(joints.arm.names),
+                None if joints.chased is None else joints.chased[columns],
+                self._interruptions,
+                self._goals,
+            )
+
+    def condition(self) -> tuple[Level, str]:
+        """Return the condition of the arm as a sentence: what it waits for, or why it does not move."""
+        with self._lock:
+            if self._model is None:
+                return Level.WARN, NO_MODEL
+            if self._state is State.WAITING and self._barred:
+                return Level.WARN, self._barred
+            if self._refused and self._state in READY | {State.WAITING}:
+                return Level.WARN, self._refused
+            if self._joints.waiting:
+                return Level.WARN, f'{self._joints.waiting}; the arm waits for them'
+            if self._state is State.WAITING and self._outputs.halting(self._ticked):
+                return Level.WARN, HALTING
+            if self._state is State.WAITING and (doubt := self._feedback.doubt(self._joints.needed)):
+                return Level.WARN, f'{doubt}; no command is sent until it is measured believably'
+            missing = self._joints.without_position
+            absent = self._feedback.missing(missing) if self._state is State.WAITING else ''
+            return condition(self._state, self._fault_reason, missing, absent, self._model.describe)
+
+    # Changes of state
+
+    def _begin(self) -> None:
+        """Start if commands are allowed; an earlier stop remains in force."""
+        if self._active:
+            self._on(Event.ACTIVATE)
+        if self._stopped:
+            self._on(Event.STOP)
+        self._initialise_from_measurement()
+
+    def _initialise_from_measurement(self) -> None:
+        """Leave WAITING once all joint positions are known and a halted controller is at rest."""
+        if self._state is not State.WAITING or self._barred or self._outputs.halting(self._ticked):
+            return
+        if not self._feedback.expected:
+            self._joints.initialise(self._fresh)
+        elif self._joints.without_position:  # else the arm was only stopped, and its command does not change
+            self._joints.initialise_from_measurement(self._fresh)
+        if not self._joints.without_position:
+            self._on(Event.INITIALISED)
+
+    @property
+    def _fresh(self) -> dict[str, float]:
+        """Positions by joint that were measured recently."""
+        return self._feedback.fresh(self._settings.measured_timeout)
+
+    def _forget_positions(self, reason: str) -> None:
+        """Forget the joint positions: only later measurements are used."""
+        self._epoch += 1
+        self._tracker.end(self._state, reason)
+        self._joints.forget_positions()
+        self._targets.restart()
+        self._feedback.forget()
+
+    def _brake(self, reason: str, level: Level = Level.WARN) -> None:
+        self._epoch += 1
+        self._tracker.end(self._state, reason, level)
+        self._joints.brake()
+        self._targets.restart()
+
+    def _void_earlier(self) -> None:
+        """Reject all requests that have arrived until now, whenever their turn comes."""
+        self._void_before = steady()
+
+    def _release(self) -> None:
+        if self._state is State.HAND_GUIDED and self._model is not None:
+            self._joints.brake()
+            self._on(Event.RELEASE)
+
+    def _limit(self) -> None:
+        """Apply the limits of the settings, and the lower ones while the arm is hand-guided."""
+        if self._model is not None:
+            self._joints.take(self._model, self._settings)
+            if self._state is State.HAND_GUIDED:
+                self._joints.guide()
+
+    def _fault(self, reason: str, void: bool = False) -> None:
+        if void:  # no motion from the commanded position is allowed
+            self._forget_positions(reason)
+        self._fault_reason = reason
+        self._interruptions += 1
+        self._brake(reason)
+        self._on(Event.FAULT)
+
+    def _on(self, event: Event) -> None:
+        """Change the state by the table, and report changes that matter to users."""
+        before = self._state
+        self._state = TRANSITIONS[before].get(event, before)
+        if before in REJECTING and self._state is not before:
+            self._void_earlier()
+        guided = (before is State.HAND_GUIDED) is not (self._state is State.HAND_GUIDED)
+        if guided:
+            self._limit()
+        begins = before is State.WAITING and self._state is State.HOLDING
+        self._interruptions += guided or begins
+        if begins or (self._state in ANNOUNCED and self._state is not before):
+            self._reports.state('ready' if begins else self._state.value, self._state, self.condition())
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        """Hold the lock; deliver the reports after its release."""
+        try:
+            with self._lock:
+                yield
+                self._reports.waiting(self._state, self.condition)
+        finally:
+            self._robot.deliver()
+
+
+# TimedArm: measurements and ticks to setpoints.
+#
+# Measured positions change the command only while the arm waits for measurements and while it is hand-
+# guided. joint_gate.py checks every setpoint.
+
+SETTLING = 1.0  # [s] within which a controller must come to rest where its commands have ended
+MOST_PERIODS = 2.0  # of motion per setpoint: after a stall the arm continues without a jump
+
+
+class TimedArm(ArmState):
+    """Takes measurements and returns a setpoint per tick."""
+
+    def on_measured(self, positions: Mapping[str, float], received: float, time: float = math.inf) -> None:
+        """Store finite measured positions by joint name, in any order; older ones than before are ignored.
+
+        received, time [s]: when they arrived and when they were measured, inf: on arrival.
+        """
+        time = min(time, received)
+        with self._change():
+            positions = self._feedback.take(positions, time, received)
+            if not positions or self._model is None or not self._feedback.expected:
+                return
+            doubt = self._feedback.doubt(self._joints.needed)
+            if self._state is State.WAITING:
+                self._initialise_from_measurement()
+            elif doubt and self._state in COMMANDING:
+                self._fault(doubt, void=self._outputs.runs_plans)
+            elif self._state is State.HAND_GUIDED:
+                self._joints.follow(positions)
+            elif self._state in COMMANDING:
+                error = self._joints.following_error(positions, time, received, self._outputs.lag)
+                trajectories = self._outputs.trajectories
+                if error is not None and trajectories is not None:
+                    # Where a plan leaves another one later, commands skip what the controller has yet to do.
+                    tolerance = float(self._model.following_tolerance(self._settings).min())
+                    error = None if trajectories.followed(positions, tolerance) else error
+                if error is not None:
+                    self._fault(
+                        error, void=self._outputs.runs_plans
+                    )  # no plan starts at the present position
+
+    def on_reference(self, positions: Mapping[str, float], time: float, age: float = 0.0) -> None:
+        """Compare where the controller commands joints at time [s], by name, with its trajectories.
+
+        age [s]: of the message on arrival.
+        """
+        trajectories = self._outputs.trajectories
+        with self._change():
+            lost = '' if trajectories is None else trajectories.heard(time, positions, age)
+            if lost and self._state in COMMANDING:
+                self._fault(lost, void=True)
+
+    def fault(self, reason: str) -> None:
+        """Stop until resume, because an output cannot command the arm."""
+        with self._robot.sending(), self._change():
+            if self._state in COMMANDING:
+                self._fault(reason)
+
+    def halt(self) -> None:
+        """End all commands for good; joints that still move stop."""
+        with self._robot.sending():
+            self._ended = True
+            with self._lock:
+                hold_trajectory = self._outputs.hold_trajectory(dict)
+            self._outputs.emit(None, hold_trajectory)
+
+    def tick(self, time: float) -> Setpoint | None:
+        """Advance to time [s]; return the setpoint to publish, None if nothing may be published."""
+        with self._robot.sending():
+            if self._ended:
+                return None
+            with self._change():
+                setpoint, lost = self._outputs.in_time(self._advance(time))
+                if lost:
+                    self._fault(lost, void=True)
+                epoch = self._epoch
+            with self._lock:
+                if setpoint is not None and epoch != self._epoch:
+                    self._outputs.drop(setpoint)
+                    return None
+                hold_trajectory = None
+                if setpoint is None:
+                    hold_trajectory = self._outputs.hold_trajectory(
+                        lambda: self._joints.within(self._feedback.recent()), self._state is State.FAULTED
+                    )
+            try:
+                return self._outputs.emit(setpoint, hold_trajectory)
+            except Exception as error:
+                self._not_sent(setpoint, error)
+                raise
+
+    def _not_sent(self, setpoint: Setpoint | None, error: Exception) -> None:
+        """Stop until resume: what the outputs were to send may not have been sent."""
+        with self._change():
+            if setpoint is not None:
+                self._outputs.drop(setpoint)
+            if self._state in COMMANDING:
+                self._fault(f'a command could not be sent: {error!r}', void=True)
+
+    def _advance(self, time: float) -> Setpoint | None:
+        last, self._ticked = self._ticked, time
+        back = self._feedback.advance(time)
+        if self._model is None:
+            return None
+        if back:
+            self._guided_until = min(self._guided_until, time + self._settings.hand_guiding_timeout)
+        self._initialise_from_measurement()
+        self._guard(time)
+        braking = self._state is State.FAULTED and self._joints.moving
+        if self._joints.without_position or not (self._state in COMMANDING or braking):
+            return None
+        passed = 0.0 if last == -math.inf else max(time - last, 0.0)
+        dt = min(passed, MOST_PERIODS / self._settings.publish_rate)
+        missed = passed - dt if self._outputs.carry_on(last) else 0.0
+        if self._state in ON_ITS_WAY:
+            follows = self._state is State.TELEOPERATED or self._settings.follow_goals
+            target = self._targets.moving(time) if follows else None
+            self._joints.chase(target, self._targets.smoothing(self._settings))
+        setpoint, rejection = self._joints.step(time, dt, self._feedback, missed, self._outputs.trajectories)
+        if rejection is not None:
+            self._fault(rejection, void=setpoint is None)
+        if setpoint is not None:
+            setpoint, self._tracker.arrival = replace(setpoint, arrival=self._tracker.arrival), None
+            if not (self._joints.moving or self._joints.waiting):
+                self._rest()
+        return setpoint
+
+    def _rest(self) -> None:
+        if self._outputs.behind(self._ticked):
+            return
+        if self._state in ON_ITS_WAY:
+            inexact = lacking = self._lacking() if self._tracker.pursues else None
+            if inexact is not None:
+                if not self._tracker.waited(self._ticked):
+                    return
+                if self._outputs.done():
+                    lacking = self._joints.hanging(self._feedback)
+            self._on(Event.ARRIVED)
+            if lacking is None:
+                self._tracker.arrive(inexact)
+            else:
+                self._tracker.end(self._state, lacking)
+            return
+        if self._state is State.STOPPING and not self._outputs.settled:
+            self._unsettled = min(self._unsettled, self._ticked)
+            if self._ticked >= self._unsettled + SETTLING:
+                self._fault('the controller is not at rest where it was stopped', void=True)
+            return
+        self._unsettled = math.inf
+        self._on(Event.RESTED if self._active else Event.DEACTIVATE)
+
+    def _lacking(self) -> str | None:
+        """Return why an arm with constant commands has not arrived yet, None if it has."""
+        if not self._outputs.done():
+            return 'the controller has not ended its trajectory'
+        return self._joints.inexact(self._feedback) if self._feedback.expected else None
+
+    def _guard(self, time: float) -> None:
+        """Check hand guiding, conflicts with other arms, and whether measurements are late or missing."""
+        if self._state is State.HAND_GUIDED and time >= self._guided_until:
+            self._release()
+        if self._state in ON_ITS_WAY and (blocked := self._joints.blocked()):
+            self._brake(blocked)
+        silent = self._feedback.silent(self._joints.commanded, self._settings.measured_timeout)
+        if silent is not None and self._state in COMMANDING:
+            self._fault(silent)
+        if self._state in ON_ITS_WAY:
+            waited = self._joints.waiting
+            if (stopped := self._joints.keep_back(self._feedback)) is not None:
+                self._brake(stopped)
+            elif self._joints.waiting != waited:
+                self._reports.state('continuing' if waited else 'late', self._state, self.condition())
+
+
+VOID = 'it was received before the arm was resumed, activated or released: send it again'
+
+
+class ArmController(TimedArm):
+    """One arm, from requests to setpoints. Thread-safe.
+
+    report receives every Report and outputs receive every setpoint, in the thread that caused them. robot:
+    shared with the other arms of the same robot. Times are seconds of one clock of the caller; it may jump.
+    Only the arrivals of requests are on the clock steady.
+    """
+
+    # Configuration
+
+    def configure(self, model: JointModel, settings: ArmSettings | Callable[[], ArmSettings]) -> bool:
+        """Switch to the arm of model with settings; False while the previous arm is braking: call again.
+
+        A callable returns settings that set_limits may change at the same time: it is called with the lock.
+        Joints of the same name keep their positions. If measurements are expected, a different arm must be
+        measured again. The last setpoint of the previous arm is sent before.
+        """
+        with self._robot.sending(), self._change():
+            settings = settings() if callable(settings) else settings
+            before = self._model
+            if before is not None and model.moves_as(before):
+                self._model, self._settings = model, settings
+                self._targets.model = model
+                self._limit()
+                return True
+            if before is not None and self._joints.moving:
+                self._brake('the arm changes')
+                return False
+            places = {} if before is None else before.joints.named(self._joints.values(self._feedback)[0])
+            self._model, self._settings = model, settings
+            self._feedback.judge(model.joints)
+            self._targets = targets_of(model)
+            self._joints = self._robot.put(self, ArmJoints(model, settings, places, self._robot))
+            self._epoch += 1
+            self._tracker.end(self._state, 'the arm has changed')
+            if not self._feedback.expected:
+                self._joints.initialise(self._fresh)
+            self._on(Event.CONFIGURE)
+            self._begin()
+            return True
+
+    def set_limits(self, settings: ArmSettings) -> None:
+        """Use the motion limits of settings, from the next setpoint on."""
+        with self._lock:
+            self._settings = settings
+            if self._model is not None:
+                self._limit()
+
+    def activate(self) -> None:
+        """Allow commands."""
+        with self._change():
+            if not self._active:
+                self._void_earlier()
+            self._active = True
+            if self._state is State.INACTIVE and self._feedback.expected:
+                self._forget_positions('the joints must be measured again')
+            self._begin()
+
+    def deactivate(self) -> None:
+        """Stop within the limits, then command nothing."""
+        with self._robot.sending(), self._change():
+            self._active = False
+            self._interruptions += 1
+            if self._model is not None:
+                self._brake('the node is deactivated', Level.OK)
+                self._on(Event.STOP if self._joints.moving else Event.DEACTIVATE)
+
+    def expect_measured(self, expected: bool, alone: bool = True) -> None:
+        """Set whether the joints are measured, and whether no other node publishes joints of this robot.
+
+        With expected measurements no command is sent before every joint of the arm has been measured.
+        """
+        with self._change():
+            before = self._feedback.expect(expected, alone)
+            if self._model is None or before == (expected, alone):
+                return
+            if expected and not before[0]:
+                self._forget_positions('the joints must be measured first')
+                self._on(Event.MEASUREMENTS_EXPECTED)
+                if not self._active:
+                    self._on(Event.DEACTIVATE)
+            elif not expected:
+                self._release()
+            self._initialise_from_measurement()
+
+    def measured_by(self, topic: str, offered: bool, rejected: str = '') -> None:
+        """Set where measurements come from, for messages: see Feedback."""
+        feedback = self._feedback
+        if (topic, offered, rejected) != (feedback.topic, feedback.offered, feedback.rejected):
+            with self._change():
+                feedback.topic, feedback.offered, feedback.rejected = topic, offered, rejected
+
+    # Requests
+
+    def submit(self, *requests: Request) -> None:
+        """Process requests, oldest first: reject invalid ones, pursue the newest valid one of each tool.
+
+        An unexpected error rejects its request too, and is raised after the others.
+        """
+        newest: dict[str, tuple[Request, Aim, int]] = {}  # by tool, with the epoch in which it was accepted
+        failed: list[Exception] = []
+        for request in requests:
+            with self._answered(request, failed):
+                with self._lock:
+                    snapshot, epoch = self.snapshot(request.tool), self._epoch
+                    void = request.arrival <= self._void_before
+                ready = snapshot is not None and snapshot.state in READY and not self._refused
+                if snapshot is None or (request.moves and not ready):
+                    raise InputError(self.condition()[1])
+                if request.moves and void:
+                    raise InputError(VOID)
+                wanted = request.wanted(snapshot)
+                if wanted is not None:
+                    newest[request.tool] = request, wanted, epoch
+        for request, aim, epoch in newest.values():
+            with self._answered(request, failed):
+                self._pursue(request, aim, epoch)
+        if failed:
+            raise failed[0]
+
+    @contextmanager
+    def _answered(self, request: Request, failed: list[Exception]) -> Iterator[None]:
+        """Reject a request that raises, and deliver its reports; unexpected errors are added to failed."""
+        try:
+            yield
+        except Exception as error:
+            reason = str(error)
+            if not isinstance(error, InputError):
+                failed.append(error)
+                reason = f'unexpected error, please report it: {error!r}'
+            with self._lock:
+                self._tracker.reject(request, reason, self._state)
+        try:
+            self._robot.deliver()
+        except Exception as error:
+            failed.append(error)
+
+    def _pursue(self, request: Request, wanted: Aim, epoch: int) -> None:
+        with self._lock:
+            self._check_epoch(epoch)
+            targets, settings, joints = self._targets, self._settings, self._joints
+            values, start = joints.values(self._feedback)[0], joints.start_of(request.tool)
+            follows, real = joints.arm.motion.follows, self._feedback.expected
+        joints.motion_check.check_goal(wanted, request.tool)
+        plan = targets.find(wanted, request.tool, request.arrival, start, settings, real)
+
+        def preview(targets: Array) -> JointMotion:
+            with self._lock:
+                return joints.arm.preview(targets)
+
+        plan = joints.motion_check.choose(plan, request.tool, values, preview, follows)
+        with self._lock:
+            self._check_epoch(epoch)
+            if plan.path is not None and settings is not self._settings:
+                raise InputError('the limits changed while the path was planned: send the goal again')
+            if plan.joints is not None:
+                if self._outputs.only_listed:
+                    self._joints.check_listed(plan)
+                fresh = self._fresh if self._feedback.expected else None
+                self._joints.pursue(plan, self._feedback, fresh)
+                self._goals += not bool(np.isnan(plan.joints).all())  # not of a gripper alone
+                self._on(Event.GOAL)
+            try:
+                targets.accept(plan, request)
+                target = self._joints.arm.target
+                self._tracker.begin(plan, request, self._state, self._ticked, targets.model, target)
+            except Exception:  # the request is about to be rejected, so the arm must not move for it
+                self._brake('an unexpected error')
+                raise
+
+    def _check_epoch(self, epoch: int) -> None:
+        """Raise InputError unless the arm has accepted requests without interruption since an epoch."""
+        if self._refused:
+            raise InputError(self._refused)
+        if self._state not in READY:
+            raise InputError(f'the state of the arm has changed: {self.condition()[1]}')
+        if epoch != self._epoch:
+            raise InputError('the arm has been stopped or changed since the request')
+
+    def steer(
+        self,
+        joints: Array,
+        time: float,
+        rates: tuple[Array, Array] | None = None,
+        since: int | None = None,
+    ) -> bool:
+        """Continue to joints (arm.n,) as Targets.steer does, at time [s]; False if the arm is not ready.
+
+        since: Snapshot.interruptions when joints were determined: nothing moves if there was one after that.
+        """
+        with self._change():
+            if not self.ready or since not in (None, self._interruptions):
+                return False
+            self._tracker.end(self._state, 'superseded by a teleoperation command')
+            self._targets.steer(joints, time, rates)
+            self._joints.go_to(joints)
+            self._on(Event.STEER)
+            return True
+
+    def end_teleoperation(self) -> None:
+        """Come to rest at the end of teleoperation: at its last target if that is close, else at once."""
+        with self._change():
+            if self._state is State.TELEOPERATED and self._joints.far_behind:
+                self._brake('teleoperation ended')
+
+    def tell(
+        self,
+        level: Level,
+        message: str,
+        word: str = '',
+        during: State | None = None,
+        logged: bool = True,
+    ) -> bool:
+        """Report a sentence that belongs to no request, after all that has been reported.
+
+        word: names it as data, by default the state. during: the only state in which it holds; in another
+        one nothing is reported, and False returned. logged: as in Report.
+        """
+        with self._change():
+            if during not in (None, self._state):
+                return False
+            self._reports.state(word or self._state.value, self._state, (level, message), logged)
+            return True
+
+    def stop(self) -> None:
+        """Stop within the limits and hold: goals are rejected until resume.
+
+        No setpoint of the previous motion is sent after this returns.
+        """
+        with self._robot.sending(), self._change():
+            self._stopped = True
+            self._interruptions += 1
+            if self._model is not None:
+                self._brake('stopped')
+                self._on(Event.STOP)
+
+    def resume(self) -> None:
+        """Accept goals again after a stop or a fault. After a fault the arm must be measured again.
+
+        Raises InputError while joints move, are not measured any more or where they cannot be, or while a
+        controller moves.
+        """
+        with self._change():
+            if self._model is None or self._joints.moving or self._state is State.STOPPING:
+                raise InputError(f'cannot resume: {self.condition()[1]}')
+            if self._barred or self._refused:
+                raise InputError(f'cannot resume: {self._barred or self._refused}')
+            if self._outputs.halting(self._ticked):
+                raise InputError(f'cannot resume: {HALTING}')
+            silent = self._feedback.silent(self._joints.commanded, self._settings.measured_timeout)
+            if silent or (self._feedback.expected and (silent := self._feedback.doubt(self._joints.needed))):
+                raise InputError(f'cannot resume: {silent}')
+            self._resumed = steady()
+            self._stopped = False
+            if self._state is State.FAULTED and self._feedback.expected:
+                self._forget_positions('the joints must be measured again')
+            self._on(Event.RESUME)
+            self._initialise_from_measurement()
+
+    def bar(self, reason: str) -> None:
+        """Keep the arm from becoming ready, or stop it until resume; '' allows it again."""
+        with self._robot.sending(), self._change():
+            if reason == self._barred:
+                return
+            self._barred = reason
+            if not reason:
+                self._initialise_from_measurement()
+            elif self._state in COMMANDING:
+                self._fault(reason)
+
+    def refuse(self, reason: str) -> None:
+        """Reject goals because the driver takes no commands; '' accepts them again. A moving arm faults."""
+        with self._robot.sending(), self._change():
+            if reason == self._refused:
+                return
+            self._refused = reason
+            if reason and self._state in COMMANDING - {State.HOLDING, State.STOPPED}:
+                self._fault(reason)
+            elif self._state is State.HOLDING:
+                self._reports.state('waiting' if reason else 'ready', self._state, self.condition())
+
+    def guide(self, begin: bool, time: float) -> None:
+        """Begin or end hand guiding: commands then follow the measured positions, slowly.
+
+        It ends after hand_guiding_timeout [s] at the latest. Raises InputError if it cannot begin, or has not
+        begun.
+        """
+        with self._change():
+            if not begin:
+                if self._state is not State.HAND_GUIDED:
+                    raise InputError(f'the arm is not guided by hand; state: {self._state.value}')
+                self._release()
+                return
+            if self._state is not State.HOLDING or not self._feedback.expected:
+                raise InputError(f'hand guiding needs a measured arm at rest; state: {self._state.value}')
+            if self._refused:
+                raise InputError(self._refused)
+            self._epoch += 1
+            self._guided_until = time + self._settings.hand_guiding_timeout
+            self._on(Event.GUIDE)

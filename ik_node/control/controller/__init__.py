@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""One state machine for an arm: requests in, setpoints and reports out."""

@@ -1,0 +1,1094 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups of joints: where they are, how they follow, who shares them."""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ik_node.checks import Array
+from ik_node.control.locks import OrderedLock, Rank, holds
+from ik_node.errors import InputError, closest_name, join_names, quoted
+from ik_node.model.plausibility import Span, measured_leap, measured_outside
+from ik_node.model.robot import JointSet
+
+from .checks import CLEARANCE_EN_ROUTE, PLANNED, ArmGates, Gate, MotionCheck, places_of, reject_trajectory
+from .models import Columns, JointModel, MotionLimits, limits_of_motion
+from .motion import JointMotion, ToolPace, motion_ahead
+from .outputs import TrajectoryStreamer
+from .requests import TargetPlan, filled
+from .setpoint import JointTrajectory, Setpoint
+from .settings import ArmSettings, Workspace
+from .trajectory import MotionState
+
+MOST_JOINTS = 1000  # stored at most: measurements may also name joints of other robots
+RECENT = 0.1  # [s]: a moving joint is still near a measurement that is not older
+LEAP = 0.3  # [rad or m] between two measurements: more than joints can move
+SHOWN_NAMES = 6  # of joints that are not of the robot
+HELD = 0.6  # [s] for which slow hardware repeats a value with new stamps; longer, and the joint is at rest
+SKIPPED = 0.2  # [s] of that in which the joint may have moved
+CALM = 0.5  # [s] for which measurements must be believable after one that cannot be true
+SLOW = 'the computer or the driver is too slow, or their clocks differ'
+
+
+@dataclass
+class Measured:
+    """The last position of a joint [rad or m], and when it was measured [s].
+
+    received, stamp: when the last message arrived, and when that was measured: earlier, if it was outdated.
+    changed: when the position arrived first [s]. forgotten: the joint may have moved since. steady: the last
+    position that was not a leap, and when it was received. leapt: it differs by more than LEAP from that, or
+    from the previous one if that is not RECENT.
+    """
+
+    position: float
+    time: float
+    received: float
+    stamp: float
+    changed: float
+    forgotten: bool
+    steady: tuple[float, float]
+    leapt: bool
+
+
+class Feedback:
+    """The newest measurement of each joint, from any publisher and in any order.
+
+    expected: whether the joints are measured at all. alone: no other node publishes joints of this robot.
+    topic: where measurements come from; offered: whether it has a publisher; rejected: why its messages are
+    ignored.
+    """
+
+    def __init__(self) -> None:
+        self.expected = False
+        self.alone = True
+        self.topic, self.offered, self.rejected = '', True, ''
+        self._joints: dict[str, Measured] = {}
+        self._spans: dict[str, Span] = {}
+        self._own: frozenset[str] = frozenset()  # joints of the robot
+        self._doubts: dict[str, tuple[str, float]] = {}  # by joint: a question, and the last time for it [s]
+        self._now = -math.inf  # the newest time
+        self._forgot = -math.inf  # older measurements are outdated
+
+    def expect(self, expected: bool, alone: bool) -> tuple[bool, bool]:
+        """Set both; return what they were."""
+        before = self.expected, self.alone
+        self.expected, self.alone = expected, alone
+        return before
+
+    def missing(self, names: Sequence[str]) -> str:
+        """Return what has arrived instead of measurements of joints, for a message, '' if nothing."""
+        if not self.topic or all(name in self._joints for name in names):
+            return ''
+        if not self.offered:
+            return f'; {self.topic} has no publisher'
+        if self.rejected:
+            return f'; messages on {self.topic} are ignored: {self.rejected}'
+        if not self._joints:
+            return f'; {self.topic} has a publisher, but no message has arrived'
+        others = [name for name in self._joints if name not in self._own]
+        if not others:
+            return ''
+        shown = join_names(others[:SHOWN_NAMES])
+        more = f' and {len(others) - SHOWN_NAMES} more' if len(others) > SHOWN_NAMES else ''
+        which = 'none of which is a joint' if len(others) == len(self._joints) else 'which are no joints'
+        found = ((name, _alike(name, others)) for name in names if name not in self._joints)
+        pairs = [(name, meant) for name, meant in found if meant]
+        remedy = f' (did you mean {quoted(pairs[0][0])} by {quoted(pairs[0][1])}?)' if pairs else ''
+        return f'; {self.topic} has {shown}{more}, {which} of the arm{remedy}: the names must be the same'
+
+    def judge(self, joints: JointSet) -> None:
+        """Doubt measurements that cannot be true of these joints, from now on."""
+        self._spans, self._doubts = {span.name: span for span in joints.spans}, {}
+        self._own = frozenset(joints.names)
+        for name, joint in self._joints.items():
+            self._doubt(name, joint.position, joint.time, joint.received)
+
+    def doubt(self, names: Iterable[str]) -> str:
+        """Return why measurements of joints cannot be true, or could not until just now, as one sentence.
+
+        It names the first joint, with a question; '' if they are believable. The sentence stays the same.
+        """
+        names = set(names)
+        return next((why for name, (why, _) in self._doubts.items() if name in names), '')
+
+    def _doubt(
+        self, name: str, position: float, time: float, received: float, before: Measured | None = None
+    ) -> None:
+        """Doubt a position measured at a time [s], or end a doubt. before: the measurement before."""
+        span = self._spans.get(name)
+        if span is None:
+            return
+        why = measured_outside(span, position)
+        if not why and before is not None:  # messages may come in bursts, and stamps may stand still
+            seconds = max(time - before.time, received - before.received)
+            held = received - before.changed
+            seconds = max(seconds, min(held, SKIPPED) if held <= HELD else 0.0)
+            why = measured_leap(span, before.position, position, seconds)
+        known = self._doubts.get(name)
+        if why:
+            self._doubts[name] = known[0] if known else why, received
+        elif known and received - known[1] >= CALM:
+            del self._doubts[name]
+
+    def take(self, positions: Mapping[str, float], time: float, received: float) -> dict[str, float]:
+        """Store finite positions by joint name, measured at time [s]; return those that are not outdated."""
+        self._now = max(self._now, received)
+        newest = {}
+        for name, position in positions.items():
+            before = self._joints.get(name)
+            if before is not None and time < before.time:
+                before.received, before.stamp = received, time  # a copy that came late, or a clock set back
+                continue
+            newest[name] = position
+            self._doubt(name, position, time, received, before)
+            leapt = before is not None and abs(position - _likely(before, received)) > LEAP
+            steady = before.steady if before is not None and leapt else (position, received)
+            self._joints.pop(name, None)  # the order is that of the last measurements
+            if len(self._joints) >= MOST_JOINTS:
+                del self._joints[next(iter(self._joints))]
+            same = before is not None and position == before.position
+            changed = before.changed if before is not None and same else received
+            forgotten = time < self._forgot
+            self._joints[name] = Measured(position, time, received, time, changed, forgotten, steady, leapt)
+        return newest
+
+    def advance(self, time: float) -> bool:
+        """Advance to time [s]; return whether the clock was set back. Then all times are limited to it."""
+        back = time < self._now
+        self._now = time
+        if back:
+            self._forgot = min(self._forgot, time)
+            for joint in self._joints.values():
+                joint.time, joint.stamp = min(joint.time, time), min(joint.stamp, time)
+                joint.received, joint.changed = min(joint.received, time), min(joint.changed, time)
+                joint.steady = joint.steady[0], min(joint.steady[1], time)
+            self._doubts = {name: (why, min(at, time)) for name, (why, at) in self._doubts.items()}
+        return back
+
+    def position(self, name: str) -> float | None:
+        """Return the newest position of a joint, None if it was never measured."""
+        measured = self._joints.get(name)
+        return None if measured is None else measured.position
+
+    def recent(self) -> dict[str, float]:
+        """Return believable positions not older than RECENT, forgotten or not, except leaps."""
+        joints = dict(self._joints).items()
+        return {
+            name: j.position
+            for name, j in joints
+            if self._now - j.time <= RECENT and not j.leapt and name not in self._doubts
+        }
+
+    def fresh(self, timeout: float) -> dict[str, float]:
+        """Return believable positions measured since forget() and, unless it is 0, within timeout [s]."""
+        return {
+            name: joint.position
+            for name, joint in self._joints.items()
+            if not joint.forgotten
+            and name not in self._doubts
+            and (timeout == 0.0 or self._now - joint.time <= timeout)
+        }
+
+    def age(self, names: Iterable[str]) -> float:
+        """Return the age [s] of the oldest measurement of joints; infinite if one is missing.
+
+        NaN if no joint is expected to be measured.
+        """
+        if not self.expected:
+            return math.nan
+        times = [self._joints[name].time if name in self._joints else -math.inf for name in names]
+        return self._now - min(times)
+
+    def forget(self) -> None:
+        """Mark everything measured so far as outdated."""
+        self._forgot = self._now
+        for joint in self._joints.values():
+            joint.forgotten = True
+
+    def silent(self, names: Iterable[str], timeout: float) -> str | None:
+        """Return which joint was last measured more than timeout [s] ago, as a sentence; None: none.
+
+        None also if the timeout is 0, or if no measurements are expected.
+        """
+        if not self.expected or timeout == 0.0:
+            return None
+        for name in names:
+            joint = self._joints.get(name)
+            if joint is None or self._now - joint.time <= timeout:
+                continue
+            if self._now - joint.received < joint.received - joint.stamp:
+                return late(self._now - joint.stamp)
+            return f'joint "{name}" has not been measured for {timeout:g} s'
+        return None
+
+
+def _alike(name: str, others: Sequence[str]) -> str | None:
+    """Return which of other names may be meant for a joint: with a prefix, in another case, or similar."""
+    bare = re.split('[^0-9a-z]+', name.lower())
+    parts = ((other, re.split('[^0-9a-z]+', other.lower())) for other in others)
+    found = (other for other, its in parts if its[-len(bare) :] == bare or its[: len(bare)] == bare)
+    return next(found, None) or closest_name(others, name)
+
+
+def _likely(last: Measured, time: float) -> float:
+    """Return where a joint is near at a time [s]: not at a leap, unless it has stayed there."""
+    position, when = last.steady
+    return position if time - when <= RECENT else last.position
+
+
+def late(seconds: float) -> str:
+    """Return the latency of measurements as a sentence."""
+    return f'measurements are {seconds:.1f} s late: {SLOW}'
+
+
+# FollowingError: compares measured joints with their commands at the time of the measurement.
+#
+# A late measurement does not show the present position. Therefore two distances have the same tolerance:
+# from the measured position to the commands at that time, an error of the joint, and from these commands
+# to the newest one, caused by the computer or the driver.
+
+TURN = 2.0 * np.pi
+KEPT = 5.0  # [s] for which commands are kept
+UNKNOWN = 0.1  # [s] after the newest command: later, the position of a controller is unknown
+GAP = 0.05  # [s] between two measurements, beyond the delay, after which a driver may have to catch up
+LATE = 1.0  # [s] for which late measurements explain an error; maximum time for a driver to catch up
+
+
+class FollowingError:
+    """Recent commands and times of measurements of joints (n,), on one clock [s]."""
+
+    def __init__(
+        self, names: Sequence[str], continuous: NDArray[np.bool_], prismatic: NDArray[np.bool_]
+    ) -> None:
+        """continuous: (n,), joints that are measured up to whole turns."""
+        self._names, self._continuous = names, continuous
+        self._units = np.where(prismatic, 'm', 'rad')
+        self.set_limits(np.zeros(len(names)), 0.0)
+        self.restart()
+
+    def set_limits(self, tolerance: Array, delay: float) -> None:
+        """Set the tolerance (n,) between joints and commands, and the delay [s] of measurements."""
+        self._tolerance, self._delay = tolerance, delay
+
+    def restart(self) -> None:
+        """Forget everything: the arm was reinitialised."""
+        n = len(self._names)
+        self._times: list[float] = []  # since when each of the commands was in force
+        self._commands: list[Array] = []
+        self._newest = -np.inf  # time of the last command, new or repeated
+        self._measured = np.full(n, np.nan)  # time of the last measurement
+        self._missed = np.full(n, np.inf)  # since when the driver may have missed commands
+        self._catches_up = np.full(n, -np.inf)  # until when it may catch up with them
+        self._behind = np.zeros(n, dtype=np.bool_)  # joints that still have to catch up
+        self._slow = 0.0, -np.inf  # how late measurements were [s], and when
+
+    def commanded(self, time: float, position: Array) -> None:
+        """Note that position (n,) was commanded at time [s]."""
+        if time < self._newest:  # the clock was set back
+            self._commands, self._times = self._commands[-1:], [time for _ in self._times[-1:]]
+            self._measured = np.minimum(self._measured, time)
+            self._catches_up[:], self._slow = -np.inf, (0.0, -np.inf)
+        self._newest = time
+        if not self._commands or (position != self._commands[-1]).any():
+            self._times.append(time)
+            self._commands.append(position.copy())
+        while len(self._times) > 1 and self._times[1] < time - KEPT:
+            del self._times[0], self._commands[0]
+
+    def error(self, measured: Array, time: float, received: float, lag: float = 0.0) -> str | None:
+        """Compare joints (n,) measured at a time [s], else NaN; return a sentence on one that fails.
+
+        A joint fails if its distance from all commands since the delay before the measurement exceeds its
+        tolerance. After a gap in the measurements a driver may have missed commands: for the same time again,
+        and for the delay, commands since before the gap are accepted too, and the arm waits (see late). lag:
+        how much later than usual [s] the commands are executed. None if all joints follow, or if unknown.
+        """
+        tolerance, delay = self._tolerance, self._delay
+        known = ~np.isnan(measured)
+        if not known.any():
+            return None
+        last, self._measured = self._measured, np.where(known, time, self._measured)
+        missed = known & (time - last > delay + GAP)
+        self._missed = np.where(missed, last, self._missed)
+        patience = np.clip(time - last, delay, max(LATE, delay))
+        self._catches_up = np.where(missed, time + patience, self._catches_up)
+        slow = max(received - time, *(time - last[missed]).tolist(), 0.0)
+        if slow > delay and slow >= self._just_slow():
+            self._slow = slow, received
+        if not self._commands or time > self._newest + UNKNOWN:
+            return None
+        near, newest = measured + self._turns(self._commands[-1] - measured), self._commands[-1]
+        errors = _distance(near, self._between(time - delay - lag, np.inf))
+        catching_up = known & (errors > tolerance) & (time <= self._catches_up)
+        if catching_up.any():
+            since = float(np.minimum(self._missed, time - delay)[catching_up].min()) - lag
+            errors = np.where(catching_up, _distance(near, self._between(since, np.inf)), errors)
+        self._behind = np.where(known, catching_up, self._behind)
+        found = self._beyond(errors, tolerance, np.abs(near - newest))
+        if found is None:
+            return None
+        slow = self._just_slow()
+        return f'{found} its command' + (f'; {late(slow)}' if slow else '')
+
+    def late(self, share: float) -> str | None:
+        """Return the latency of measurements, as a sentence, if the newest command is too far ahead of them.
+
+        That is, by more than a share of the tolerance from all commands until the delay after the measurement
+        of a joint; also while a joint still has to catch up. Else None.
+        """
+        if self._behind.any():
+            return late(self._just_slow())
+        age, delay, tolerance = self._newest - self._measured, self._delay, share * self._tolerance
+        for time in {float(at) for at in self._measured[age > delay]}:
+            commands, newest = self._between(time, time + delay), self._commands[-1]
+            if (_distance(newest, commands) > tolerance)[self._measured == time].any():
+                return late(self._newest - time)
+        return None
+
+    def elsewhere(self, measured: Array, places: Array) -> str | None:
+        """Return which joint is measured (n,), NaN: not, farther than its tolerance from positions (n,)."""
+        return self._beyond(self.apart(measured, places), self._tolerance)
+
+    def apart(self, measured: Array, places: Array) -> Array:
+        """Return how far joints measured (n,) are from positions (n,), NaN where they are not measured."""
+        gap = measured - places
+        return np.abs(gap + self._turns(-gap))
+
+    def _beyond(self, errors: Array, tolerance: Array, shown: Array | None = None) -> str | None:
+        """Return which joint has the greatest of errors (n,) beyond tolerance, with its distance."""
+        beyond = np.nan_to_num(errors - tolerance, nan=-np.inf)
+        i = int(beyond.argmax())
+        if beyond[i] <= 0.0:
+            return None
+        away = (errors if shown is None else shown)[i]
+        return f'joint "{self._names[i]}" is {away:.3g} {self._units[i]} away from'
+
+    def _just_slow(self) -> float:
+        """Return how late [s] measurements were just now, 0 if they were not."""
+        seconds, when = self._slow
+        return seconds if self._newest <= when + LATE else 0.0
+
+    def _between(self, begin: float, end: float) -> Array:
+        """Return the commands (k, n) that were in force between two times, one at least."""
+        first = max(bisect_right(self._times, begin) - 1, 0)
+        return np.array(self._commands[first : max(bisect_right(self._times, end), first + 1)])
+
+    def _turns(self, gap: Array) -> Array:
+        return np.where(self._continuous, TURN * np.round(gap / TURN), 0.0)
+
+
+def _distance(values: Array, commands: Array) -> Array:
+    """Return the distances (n,) of values (n,) from commands (k, n), 0 between them."""
+    return np.maximum(np.maximum(commands.min(axis=0) - values, values - commands.max(axis=0)), 0.0)
+
+
+THERE = 1e-6  # [rad or m, per second]: a motion at rest equals the state of its controller
+
+
+class JointGroup:
+    """Variables that move together: the arm, or a single other joint such as a gripper finger.
+
+    gate: checks their setpoints.
+    """
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        index: Columns,
+        limits: MotionLimits,
+        positions: Array,
+        blocks: Sequence[Columns] | None = None,
+    ) -> None:
+        """index: of the joints among the variables of the robot. blocks: see JointMotion."""
+        self.names, self.index = names, index
+        self.motion = JointMotion(limits.lower, limits.upper, positions, blocks)
+        self.gate = Gate(names, limits.lower, limits.upper)
+        self._later: Array | None = None  # the target of joints that wait
+        self.limit(limits)
+
+    @property
+    def target(self) -> Array:
+        """Target of the joints (n,), also while they wait; their position if they have none."""
+        return self.motion.target if self._later is None else self._later
+
+    def limit(self, limits: MotionLimits, share: float = 1.0) -> None:
+        """Use these limits from now on, with a share of their velocity."""
+        self.motion.set_limits(share * limits.velocity, PLANNED * limits.acceleration, limits.jerk)
+        self.gate.set_limits(share * limits.velocity, limits.acceleration, limits.jerk)
+
+    def reset(self, positions: Array) -> None:
+        """Initialise the joints at rest at positions (n,); NaN: a joint keeps its own."""
+        self._later = None
+        self.motion.reset(filled(positions, self.motion.position))
+        self.gate.restart()
+
+    def go_to(self, targets: Array) -> None:
+        """Move to targets (n,); NaN: a joint keeps its own."""
+        target = filled(targets, self.target)
+        if self._later is None:
+            self.motion.go_to(target)
+        else:
+            self._later = target
+
+    def stop(self) -> None:
+        """Stop as soon as the limits allow, and drop the target."""
+        self._later = None
+        self.motion.stop()
+
+    def wait(self) -> None:
+        """Stop as soon as the limits allow, and keep the target, if there is one, for later."""
+        if not self.motion.braking:
+            self._later = self.motion.target.copy()
+            self.motion.stop()
+
+    def go_on(self) -> None:
+        """Resume the motion to the target, if there is one."""
+        if self._later is not None:
+            self.motion.go_to(self._later)
+            self._later = None
+
+    def preview(self, targets: Array) -> JointMotion:
+        """Return a copy of the motion that goes to targets (n,); NaN: a joint keeps its own."""
+        motion = self.motion.twin()
+        motion.go_to(filled(targets, self.target))
+        return motion
+
+    def step(self, dt: float, caught_up: float = 0.0) -> str | None:
+        """Advance by dt [s]; return why the new setpoint must not be published, else None.
+
+        caught_up: time [s] before dt during which the plan advanced without setpoints.
+        """
+        if caught_up > 0.0:
+            self.motion.carry_on(caught_up)
+        position, velocity = self.motion.step(dt)
+        return self.gate.reject(position, velocity, dt + caught_up)
+
+    def go_on_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
+        """Continue from position, velocity and acceleration by joint name; return whether the motion can."""
+        state = MotionState(*np.transpose([states[name] for name in self.names]))
+        if not self.motion.moving and np.abs(np.subtract(state, self.motion.state)).max() < THERE:
+            return True
+        if not self.motion.go_on_from(state):
+            return False
+        self.gate.go_on_from(*self.motion.state)
+        return True
+
+
+class Neighbour(Protocol):
+    """The part of ArmJoints that other arms of the robot use."""
+
+    @property
+    def groups(self) -> Sequence[JointGroup]: ...
+    @property
+    def without_position(self) -> Sequence[str]: ...
+    @property
+    def commanded(self) -> Collection[str]: ...
+
+
+SomeArm = TypeVar('SomeArm', bound=Neighbour)
+
+
+class SharedRobot:
+    """The arms of one robot. lock: held during changes of an arm. output: held while setpoints are sent.
+
+    Every joint is commanded by at most one arm. The first arm publishes joints that belong to none.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.output = OrderedLock(Rank.ROBOT), OrderedLock(Rank.OUTPUT)
+        self._delivers: list[Callable[[], None]] = []  # what delivers the reports of each controller
+        self._joints: Mapping[object, Neighbour] = {}  # by owner; replaced, never changed
+        self._changed: set[int] = set()  # arms that have not processed a change yet
+
+    def join(self, deliver: Callable[[], None]) -> None:
+        """Add a controller; deliver: delivers its reports."""
+        self._delivers.append(deliver)
+
+    @contextmanager
+    def sending(self) -> Iterator[None]:
+        """Exclude other threads from sending setpoints; deliver the reports afterwards."""
+        try:
+            with self.output:
+                yield
+        finally:
+            self.deliver()
+
+    def deliver(self) -> None:
+        """Deliver the reports of all arms, unless this thread holds a lock: then later."""
+        if not holds(Rank.OUTPUT, Rank.ROBOT):
+            for deliver in self._delivers:
+                deliver()
+
+    def put(self, owner: object, joints: SomeArm) -> SomeArm:
+        """Note the joints that owner commands from now on, and return them."""
+        self._joints = {**self._joints, owner: joints}
+        return joints
+
+    def is_first(self, arm: Neighbour) -> bool:
+        """Whether this arm publishes the joints that belong to none."""
+        return arm is next(iter(self._joints.values()))
+
+    def neighbours(self, arm: Neighbour) -> Iterator[tuple[JointGroup, bool]]:
+        """Return the groups of joints of the other arms, and whether they follow a command at present."""
+        for other in self._joints.values():
+            if other is not arm:
+                for group in other.groups:
+                    yield group, group.motion.moving and not other.without_position
+
+    def announce_change(self, arm: Neighbour) -> None:
+        """Note that an arm has started another motion, or stopped before its target."""
+        self._changed.update(id(other) for other in self._joints.values() if other is not arm)
+
+    def take_change(self, arm: Neighbour) -> bool:
+        """Return whether another arm has done so since the last call."""
+        changed = id(arm) in self._changed
+        self._changed.discard(id(arm))
+        return changed
+
+    def commanded(self, arm: Neighbour) -> set[str]:
+        """Return the variables that other arms command."""
+        others = (other for other in self._joints.values() if other is not arm)
+        return {name for other in others for name in other.commanded}
+
+    def check_free(self, arm: Neighbour, names: Collection[str]) -> None:
+        """Raise InputError if another arm commands one of these variables."""
+        taken = self.commanded(arm)
+        for name in names:
+            if name in taken:
+                raise InputError(f'joint "{name}" is commanded by another tool of this robot')
+
+    def check_known(self, arm: Neighbour, measured: Collection[str]) -> None:
+        """Raise InputError if positions of other arms, with which this one could collide, are unknown.
+
+        measured: names of the joints that were measured recently.
+        """
+        for group, _ in self.neighbours(arm):
+            for name in group.names:
+                if name not in measured:
+                    raise InputError(f'joint "{name}" of another tool is not measured: arms could collide')
+
+    def ahead(self, arm: Neighbour, spacing: float) -> Mapping[str, Array]:
+        """Return the future positions of the moving joints of the other arms, by name, spacing [s] apart.
+
+        From the present position to the target.
+        """
+        with self.lock:
+            moving = [group for group, _ in self.neighbours(arm) if group.motion.moving]
+            twins = [(group.names, group.motion.twin()) for group in moving]
+        found: dict[str, Array] = {}
+        for names, motion in twins:
+            found |= dict(zip(names, places_of(motion, spacing).T, strict=True))
+        return found
+
+
+class CommandedJoints:
+    """The arm is one group; other joints are not commanded until a goal names them.
+
+    arm: the group of the arm. without_position: joints to be commanded, of the arm and of its controller,
+    whose position is unknown.
+    """
+
+    def __init__(
+        self,
+        model: JointModel,
+        settings: ArmSettings,
+        positions: Mapping[str, float],
+        robot: SharedRobot,
+    ) -> None:
+        """positions: by joint name; other joints of the arm: home; the rest: rest position."""
+        self._model, self._settings, self._robot = model, settings, robot
+        names = model.joint_names
+        home = dict(zip(names, model.home.tolist(), strict=True))
+        known = {**model.joints.named(model.joints.rest), **home}
+        known.update({name: position for name, position in positions.items() if name in known})
+        self.arm = JointGroup(
+            names,
+            model.index,
+            limits_of_motion(model, model.index, settings),
+            np.array([known[n] for n in names]),
+            model.blocks,
+        )
+        # Joints that the controller moves besides the arm, a gripper for instance; foreign: not of the robot.
+        self._listed = settings.listed_joints(names)
+        self._held = tuple(name for name in self._listed if name not in names)
+        self._foreign: dict[str, float] = {}  # positions at which they are held
+        self.without_position: tuple[str, ...] = (*names, *self._held)
+        self._others: dict[str, JointGroup] = {}  # by variable: joints off the arm that goals have named
+        self._resting = {name: known[name] for name in model.joints.variables if name not in names}
+        self._off = model.joints.indices(list(self._resting))
+        self._rows: tuple[object, tuple[NDArray[np.bool_], tuple[str, ...]]] | None = None  # see _published
+        self._values = model.joints.filled(known)  # of all variables, in the last setpoint
+
+    @property
+    def groups(self) -> list[JointGroup]:
+        """The commanded joints: those of the arm, and others that goals have named."""
+        return [self.arm, *self._others.values()]
+
+    @property
+    def commanded(self) -> tuple[str, ...]:
+        """The variables that are commanded: those of the arm, and others that goals have named."""
+        return (*self.arm.names, *self._others)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The joints whose measurements must be believable: the commanded ones and those that are held."""
+        return (*self.commanded, *self._held)
+
+    @property
+    def moving(self) -> bool:
+        """Whether any joint is moving."""
+        return any(group.motion.moving for group in self.groups)
+
+    @property
+    def braking(self) -> bool:
+        """Whether no joint has a target: moving joints come to rest."""
+        return all(group.motion.braking or not group.motion.moving for group in self.groups)
+
+    def values(self, feedback: Feedback) -> tuple[Array, Array]:
+        """Return position and velocity (n,) of all variables: commanded, else measured, else at rest."""
+        variables = self._model.joints.variables
+        values, rates = np.zeros((2, len(variables)))
+        for (name, rest), i in zip(self._resting.items(), self._off, strict=True):
+            measured = feedback.position(name)
+            values[i] = rest if measured is None else measured
+        for group, commanded in self._robot.neighbours(self):
+            for k, name in enumerate(group.names):
+                if name not in variables:  # of a description that this arm does not have yet
+                    continue
+                measured = feedback.position(name) if feedback.expected and not commanded else None
+                i = variables.index(name)
+                values[i] = group.motion.position[k] if measured is None else measured
+                rates[i] = group.motion.velocity[k] if measured is None else 0.0
+        for group in self.groups:
+            values[group.index], rates[group.index] = group.motion.position, group.motion.velocity
+        return values, rates
+
+    def start_of(self, tool: str) -> Array:
+        """Return the start (k,) for a goal of a tool: joints that move other tools are at their target."""
+        motion, alone = self.arm.motion, self._model.alone(tool)
+        q = self.arm.target.copy()
+        q[alone] = motion.position[alone]
+        return q
+
+    def within(self, positions: Mapping[str, float]) -> dict[str, float]:
+        """Return positions of the joints of the arm by name, clipped to the limits.
+
+        A joint that is outside its limits may stay there: it must not be sent inside at full speed.
+        """
+        bounds = zip(self.arm.names, *self.arm.motion.allowed(), strict=True)
+        return {
+            name: float(np.clip(positions[name], low, high))
+            for name, low, high in bounds
+            if name in positions
+        }
+
+    def _go_on_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
+        """Continue from position, velocity and acceleration by joint name; return whether all joints can."""
+        sent = [group for group in self.groups if states.keys() >= set(group.names)]
+        return bool(sent) and all(group.go_on_from(states) for group in sent)
+
+    def _measured(self, feedback: Feedback) -> Array:
+        """Return the measured positions (n,) of the arm, NaN where there are none."""
+        return np.array([feedback.position(name) for name in self.arm.names], dtype=np.float64)
+
+    def initialise_from_measurement(self, positions: Mapping[str, float]) -> None:
+        """Set the arm at rest at measured positions; joints that are not named become without_position."""
+        measured = np.array([positions.get(name, np.nan) for name in self.arm.names])
+        if not np.isnan(measured).all():
+            self.arm.reset(measured)
+        self.without_position = tuple(name for name in self.arm.names if name not in positions)
+        self._hold(positions)
+
+    def initialise(self, positions: Mapping[str, float]) -> None:
+        """Assume the joints of the arm at their last command or at home, others as measured."""
+        self.without_position = ()
+        self._hold(positions)
+
+    def _hold(self, positions: Mapping[str, float]) -> None:
+        """Hold the other joints of the controller; unnamed ones are without position."""
+        for name in self._held:
+            if name in self._others or name in self._foreign:
+                continue
+            if name not in positions:
+                self.without_position += (name,)
+            elif name in self._resting:
+                self._others[name] = self._group(name, positions[name])
+            else:
+                self._foreign[name] = positions[name]
+
+    def _group(self, name: str, position: float) -> JointGroup:
+        index = self._model.joints.indices([name])
+        limits = limits_of_motion(self._model, index, self._settings)
+        return JointGroup((name,), index, limits, np.array([position]))
+
+    def _add(self, targets: Iterable[str], feedback: Feedback, fresh: Mapping[str, float] | None) -> None:
+        """Command the joints off the arm that targets name too; see pursue. Raises InputError."""
+        new = [name for name in targets if name in self._resting and name not in self._others]
+        self._robot.check_free(self, new)
+        if self._model.collision is not None and feedback.expected:
+            self._robot.check_known(self, feedback.fresh(self._settings.measured_timeout))
+        if fresh is not None and (doubt := feedback.doubt(new)):
+            raise InputError(doubt)
+        missing = [name for name in new if fresh is not None and name not in fresh]
+        if missing:
+            raise InputError(f'not measured recently: {join_names(missing)}')
+        for name in new:
+            found = feedback.position(name) if fresh is None else fresh[name]
+            self._others[name] = self._group(name, self._resting[name] if found is None else found)
+
+    def forget_positions(self) -> None:
+        """Forget the positions of the joints."""
+        self.without_position = (*self.arm.names, *self._held)
+        self.arm.reset(self.arm.motion.position)
+        self._others.clear()
+        self._foreign.clear()
+
+    def check_listed(self, plan: TargetPlan) -> None:
+        """Raise InputError unless the controller moves all joints of a plan that has joint targets."""
+        own = zip(self.arm.names, np.isnan(plan.joints), strict=True)  # type: ignore[arg-type]
+        targets = (*(name for name, keeps in own if not keeps), *plan.others)
+        missing = [name for name in targets if name not in self._listed]
+        if missing:
+            raise InputError(
+                f'the controller moves {join_names(self._listed)}, not {join_names(missing)}: move it with '
+                'its own controller, or list it in the parameter controller_joints if this controller has it'
+            )
+
+    def _setpoint(self, time: float, values: Array, rates: Array, whole: bool, replanned: bool) -> Setpoint:
+        """Return the setpoint at time [s], values and rates (n,) of all variables; whole: see _published."""
+        positions, velocities = self._model.joints.expand(values, rates)
+        rows, names = self._published(whole)
+        held = np.array(list(self._foreign.values()))
+        return Setpoint(
+            time,
+            (*names, *self._foreign),
+            np.append(positions[rows], held),
+            np.append(velocities[rows], np.zeros(held.size)),
+            self._listed,
+            replanned,
+        )
+
+    def _published(self, whole: bool) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
+        """Return the joints in the setpoints, as mask and names: those that it commands.
+
+        whole: also joints that belong to no arm, if this is the first one.
+        """
+        others = frozenset(self._robot.commanded(self)) if whole and self._robot.is_first(self) else None
+        key = (self._model, self.commanded, others)
+        if self._rows is None or key != self._rows[0]:
+            own = self._model.driven_by(self.commanded)
+            rows = own if others is None else ~self._model.driven_by(tuple(others))
+            pairs = zip(self._model.joints.names, rows, strict=True)
+            self._rows = key, (rows, tuple(name for name, row in pairs if row))
+        return self._rows[1]
+
+    def _states(self, setpoint: Setpoint) -> Array:
+        """Return position, velocity and acceleration (3, k) of the joints of the controller."""
+        known: dict[str, tuple[float, ...]] = {}
+        for group in self.groups:
+            rows = np.transpose(group.motion.state)
+            known.update(zip(group.names, map(tuple, rows.tolist()), strict=True))
+        return np.array(
+            [known.get(n, (p, 0.0, 0.0)) for n, p in zip(setpoint.controller, setpoint.listed(), strict=True)]
+        ).T
+
+
+HAND_GUIDING_SHARE = 0.25  # of the velocity limits
+CATCH_UP = 0.5  # share of the tolerance to which measurements must catch up before the arm continues
+FAR = 0.1  # [rad or m]
+PROMPT = 0.001, 0.01  # [m, rad] from its target within which a joint has arrived at once
+ANNOUNCE_PERIOD = 0.1  # [s] between announcements of changes while the arm follows a moving target
+
+
+class ArmJoints(CommandedJoints):
+    """The joints that an arm commands, and their motion.
+
+    motion_check: checks the motions of the arm. waiting: what a moving arm waits for, empty if nothing.
+    """
+
+    def __init__(
+        self,
+        model: JointModel,
+        settings: ArmSettings,
+        positions: Mapping[str, float],
+        robot: SharedRobot,
+    ) -> None:
+        """Arguments as of CommandedJoints."""
+        super().__init__(model, settings, positions, robot)
+        self._following = FollowingError(model.joint_names, model.continuous, model.prismatic)
+        self.waiting = ''
+        self._goal = self.arm.target  # the last targets
+        self.chased: Array | None = None  # position of the moving target that the arm follows
+        self._plans: list[object] = []  # of all groups, at the last setpoint
+        self._unchecked = False  # a stream of goals has ended: the motion to its last goal was not checked
+        self._announced = -math.inf  # when the other arms were last told of a change [s]
+        self._gates = ArmGates(model)
+        self._ahead = partial(robot.ahead, self)  # future positions of the other arms
+        self._set_limits()
+
+    def take(self, model: JointModel, settings: ArmSettings) -> None:
+        """Change to another model of the same joints, and its limits."""
+        self._model, self._settings = model, settings
+        for group in self.groups:
+            group.limit(limits_of_motion(self._model, model.joints.indices(group.names), settings))
+        self.arm.motion.set_blocks(model.blocks)
+        self._gates.take(model)
+        self._set_limits()
+
+    def initialise_from_measurement(self, positions: Mapping[str, float]) -> None:
+        """Initialise the arm at rest at measured positions; others go to without_position."""
+        self.chased, self.waiting = None, ''
+        self._gates.restart()
+        super().initialise_from_measurement(positions)
+
+    def forget_positions(self) -> None:
+        """Forget the positions of the joints."""
+        self.chased, self.waiting = None, ''
+        self._gates.restart()
+        self._following.restart()
+        super().forget_positions()
+
+    def _set_limits(self) -> None:
+        settings = self._settings
+        self._following.set_limits(self._model.following_tolerance(settings), settings.following_delay)
+        tools, rates = self._model.tools(), settings.tool_rates()
+        workspaces = [Workspace.of(tool.arm, settings.workspace) for tool, _ in tools]
+        self._gates.set_limits(workspaces, *rates)
+        arms = [(tool.arm, columns) for tool, columns in tools]
+        self.arm.motion.set_pace(ToolPace(arms, *rates, self._model.rolls))
+        self.arm.motion.keeps = None if self._gates.cones is None else self._gates.cones.keeps
+        self.motion_check = MotionCheck(self._model, workspaces, self._ahead)
+        checked = any(workspace.given for workspace in workspaces) or self._model.collision is not None
+        self.arm.motion.guard = self._may_pass if checked else None
+
+    def _may_pass(self, low: Array, high: Array, places: Callable[[], Array]) -> bool:
+        """Whether motion_check allows a motion; other joints at their last positions. See JointMotion."""
+        return self.motion_check.is_clear(low, high, self._values) or not self.motion_check.rejection(
+            places(), self._values
+        )
+
+    @property
+    def far_behind(self) -> bool:
+        """Whether the arm is still far from its target."""
+        return bool((np.abs(self.arm.target - self.arm.motion.position) > FAR).any())
+
+    def pursue(self, plan: TargetPlan, feedback: Feedback, fresh: Mapping[str, float] | None) -> None:
+        """Move to the targets of a plan. Joints off the arm start where they are measured, else at rest.
+
+        fresh: recent measurements, None if joints need not be measured. Raises InputError for a joint that
+        must be measured first, and for a path that does not start at the present position.
+        """
+        assert plan.joints is not None
+        if plan.path is not None:
+            self.chased = None
+            self.arm.motion.follow_path(plan.path)
+            return
+        self._add(plan.others, feedback, fresh)
+        for name, target in plan.others.items():
+            self._others[name].go_to(np.array([target]))
+        self.go_to(plan.joints)
+
+    def go_to(self, joints: Array) -> None:
+        """Move the joints of the arm to joints (k,); NaN: a joint keeps its target."""
+        if not np.isnan(joints).all():
+            self.arm.go_to(joints)
+        self._goal = joints
+
+    def chase(self, target: MotionState | None, smoothing: float) -> None:
+        """Follow a moving target with the next setpoint; None: move to the last target of go_to."""
+        if self.waiting:
+            return
+        if target is not None:
+            self.arm.motion.follow(target, smoothing)
+        elif self.chased is not None:
+            self.arm.go_to(self._goal)
+        self.chased = None if target is None else target.position
+
+    def blocked(self) -> str | None:
+        """Return why the arm must not continue; None if it may.
+
+        Checked when another arm has changed its motion, and when a stream of goals has ended.
+        """
+        motion = self.arm.motion
+        changed = self._robot.take_change(self)
+        if self._model.collision is None or motion.follows or motion.braking or not motion.moving:
+            return None  # a stream is checked at every step
+        unchecked, self._unchecked = self._unchecked or changed, False
+        if not unchecked:
+            return None
+        return self.motion_check.rejection(places_of(motion.twin()), self._values, CLEARANCE_EN_ROUTE)
+
+    def brake(self) -> None:
+        """Stop as soon as the limits allow, and forget the goal."""
+        self.chased, self.waiting = None, ''
+        for group in self.groups:
+            group.stop()
+
+    def keep_back(self, feedback: Feedback) -> str | None:
+        """Brake and wait while measurements are so late that the command is too far ahead of them.
+
+        Return why the arm must stop instead: a path cannot be resumed, or the motion would collide.
+        """
+        share = CATCH_UP if self.waiting else 1.0
+        late = self._following.late(share) if feedback.expected else None
+        if late is not None and not self.waiting:
+            if self.arm.motion.on_path:
+                return late
+            self.waiting = late
+            for group in self.groups:
+                group.wait()
+        elif late is None and self.waiting:
+            self.waiting = ''
+            for group in self.groups:
+                group.go_on()
+            if self._model.collision is not None and self.arm.motion.moving:
+                return self.motion_check.rejection(
+                    places_of(self.arm.motion.twin()), self._values, CLEARANCE_EN_ROUTE
+                )
+        return None
+
+    def guide(self) -> None:
+        """Use the velocity limits of hand guiding."""
+        limits = limits_of_motion(self._model, self._model.index, self._settings)
+        self.arm.limit(limits, HAND_GUIDING_SHARE)
+
+    def follow(self, positions: Mapping[str, float]) -> None:
+        """Move to measured positions."""
+        self.arm.go_to(np.array([positions.get(name, np.nan) for name in self.arm.names]))
+
+    def step(
+        self,
+        time: float,
+        dt: float,
+        feedback: Feedback,
+        caught_up: float = 0.0,
+        trajectories: TrajectoryStreamer | None = None,
+    ) -> tuple[Setpoint | None, str | None]:
+        """Advance by dt [s] to time [s]; return the setpoint, and why the arm must stop, else None.
+
+        There is no setpoint if it, or the braking trajectory, is rejected. If another trajectory is rejected,
+        the setpoint has none, and the controller stays on the previous one until the next setpoint brakes.
+        The setpoint has all joints that were ever commanded; those of the whole robot, for display, if no
+        joint is measured and no other node publishes joints. caught_up: time [s] before dt during which the
+        plans advanced without setpoints. trajectories: for outputs that run plans.
+        """
+        rejection: str | None = None
+        last = [group.motion.position for group in self.groups]
+        motion = self.arm.motion
+        followed = motion.follows
+        for group in self.groups:
+            rejection = group.step(dt, caught_up) or rejection
+        self._unchecked |= followed and not motion.follows and not motion.braking
+        self._following.commanded(time, motion.position)
+        before, self._plans = self._plans, [group.motion.plan for group in self.groups]
+        replanned = any(plan is not None and plan not in before for plan in self._plans)
+        # Each step after a moving target was checked against the plans of the other arms, so they may wait.
+        if (followed and not motion.follows) or (
+            replanned and not (motion.follows and 0.0 <= time - self._announced < ANNOUNCE_PERIOD)
+        ):
+            self._announced = time
+            self._robot.announce_change(self)
+        values, rates = self.values(feedback)
+        self._values = values
+        rejection = rejection or self._gates.reject(motion, dt + caught_up, values)
+        if rejection is not None:
+            for group, position in zip(self.groups, last, strict=True):
+                group.reset(position)  # at the last setpoint: no later one was sent
+            self._robot.announce_change(self)
+            return None, f'a setpoint was not published: {rejection}'
+        whole = feedback.alone and not feedback.expected
+        setpoint = self._setpoint(time, values, rates, whole, replanned)
+        if trajectories is None:
+            return setpoint, None
+        trajectories.note(setpoint, self._states(setpoint), dt + caught_up, followed and caught_up > 0.0)
+        return self._with_trajectory(setpoint, trajectories, feedback)
+
+    def _with_trajectory(
+        self, setpoint: Setpoint, trajectories: TrajectoryStreamer, feedback: Feedback
+    ) -> tuple[Setpoint | None, str | None]:
+        """Return a setpoint with the trajectory to send with it, if any; see step."""
+        if not trajectories.due(setpoint, self.moving, self.braking):
+            return setpoint, None
+        if trajectories.astray and not self._fall_back(trajectories.resume()):
+            return None, 'trajectory dropped: the controller has left the motion'
+        motions = [(group.names, group.motion) for group in self.groups]
+        trajectory = trajectories.next(setpoint, motion_ahead(motions))
+        checks = self._gates.checks(self._values, self._ahead)
+        rejection = reject_trajectory(trajectory, [group.gate for group in self.groups], checks)
+        if rejection is not None:
+            return None if self.braking else setpoint, f'trajectory dropped: {rejection}'
+        if setpoint.time >= trajectories.ends and self._elsewhere(trajectory, feedback):
+            trajectories.withhold()  # following_error() reports an arm that does not follow
+            return setpoint, None
+        trajectories.sent(trajectory)
+        return replace(setpoint, trajectory=trajectory), None
+
+    def _elsewhere(self, trajectory: JointTrajectory, feedback: Feedback) -> bool:
+        """Whether the arm is not at the start of a trajectory for a controller at rest."""
+        if not feedback.expected:
+            return False
+        starts = dict(zip(trajectory.names, trajectory.positions[0].tolist(), strict=True))
+        begin = np.array([starts[name] for name in self.arm.names])
+        return self._following.elsewhere(self._measured(feedback), begin) is not None
+
+    def _fall_back(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
+        """Continue from the state of a controller, by joint name; return whether all of its joints can."""
+        if not self._go_on_from(states):
+            return False
+        self._gates.go_on_from(self.arm.motion.position)
+        self._plans = [group.motion.plan for group in self.groups]
+        return True
+
+    def lacking(self, feedback: Feedback, tolerance: Array) -> str | None:
+        """Return which joints are farther than tolerance (k,) from their targets; None if none is."""
+        measured, targets = self._measured(feedback), self.arm.motion.position
+        errors = self._following.apart(measured, targets)
+        far = np.flatnonzero(np.nan_to_num(errors) > tolerance)
+        if not far.size:
+            return None
+        joints = [
+            f'joint {quoted(self.arm.names[i])} is {errors[i]:.3g} {unit}'
+            for i, unit in zip(far, np.where(self._model.prismatic, 'm', 'rad')[far], strict=True)
+        ]
+        reached = np.where(np.isnan(measured), targets, measured)
+        off = max(
+            float(np.linalg.norm(tool.arm.fk(reached[columns])[0] - tool.arm.fk(targets[columns])[0]))
+            for tool, columns in self._model.tools()
+        )
+        whose = 'its target' if far.size == 1 else 'their targets'
+        return f'{" and ".join(joints)} away from {whose}, the tool {1e3 * off:.1f} mm off'
+
+    def hanging(self, feedback: Feedback) -> str | None:
+        """Return which joints are farther than their arrival tolerance from their targets, and what helps."""
+        tolerance = self._model.arrival_tolerance(self._settings)
+        found = self.lacking(feedback, tolerance)
+        return found and (
+            f'{found}: raise the P gain of their servos or take load off, or, if that is near enough, raise '
+            f'arrival_tolerance ({self._settings.arrival_tolerance:g} rad; linear_arrival_tolerance: '
+            f'{self._settings.linear_arrival_tolerance:g} m)'
+        )
+
+    def inexact(self, feedback: Feedback) -> str | None:
+        """Return which joints are not quite at their targets, None if all are."""
+        prompt = np.where(self._model.prismatic, *PROMPT)
+        return self.lacking(feedback, np.minimum(prompt, self._model.arrival_tolerance(self._settings)))
+
+    def following_error(
+        self, positions: Mapping[str, float], time: float, received: float, lag: float
+    ) -> str | None:
+        """Return which joint exceeds its following error by positions measured at time [s]; None: none.
+
+        lag: of the controller behind the commands, beyond the usual [s].
+        """
+        measured = np.array([positions.get(name, np.nan) for name in self.arm.names])
+        return self._following.error(measured, time, received, lag)

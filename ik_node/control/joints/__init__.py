@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Groups of joints: where they are, how they follow, who shares them."""

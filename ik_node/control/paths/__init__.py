@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Straight lines and curves, and their timing."""

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Closest configurations for goals that cannot be met."""

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Goals that move: one step along a branch, paths, pursuit within limits."""

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""What an arm can do at each position of its workspace."""

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters of nodes: declared from settings, and read and set at other nodes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rcl_interfaces.msg import (
+    FloatingPointRange,
+    IntegerRange,
+    ParameterDescriptor,
+    SetParametersResult,
+)
+from rcl_interfaces.srv import GetParameters, SetParametersAtomically
+from rclpy.exceptions import ParameterException
+from rclpy.node import Node
+from rclpy.parameter import Parameter, parameter_value_to_python
+from rclpy.task import Future
+
+from ik_node.checks import unit_vector
+from ik_node.control.settings import OF_TOOL, ArmSettings, RobotSettings, tool_names
+from ik_node.errors import IkError, InputError, join_names
+from ik_node.settings import HasTool, Settings, check, parameter
+from ik_node.steady import steady
+
+from .interfaces import given_parameters
+
+QOS = 'qos_overrides.'  # parameters of rclpy
+REMOVED = ('joint_signs', 'joint_offsets')  # without them an arm that needed them would move elsewhere
+
+
+def descriptor(field: dataclasses.Field[Any]) -> ParameterDescriptor:
+    """Return the descriptor of the parameter of a field."""
+    about = field.metadata
+    text = about['text']
+    message = ParameterDescriptor(
+        # The settings check the types: then 1 is accepted for 1.0, and the error states what is allowed.
+        dynamic_typing=True,
+        read_only=about['read_only'],
+        description=text,
+        additional_constraints=f'one of {", ".join(about["choices"])}' if about['choices'] else '',
+    )
+    if about['low'] is not None and isinstance(field.default, int):
+        message.integer_range = [IntegerRange(from_value=about['low'], to_value=about['high'])]
+    elif about['low'] is not None:
+        message.floating_point_range = [
+            FloatingPointRange(from_value=float(about['low']), to_value=float(about['high']))
+        ]
+    return message
+
+
+def declare(node: Node, kind: type[Settings]) -> Settings:
+    """Declare every parameter of kind and return the values that the node was started with.
+
+    Raises InputError for a value that is not allowed.
+    """
+    settings = kind(**declare_fields(node, kind))
+    warn_of_unknown(node)
+    return settings
+
+
+def declare_fields(
+    node: Node, kind: type[Settings], prefix: str = '', defaults: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Declare parameters of kind, their names behind a prefix; return the values by field.
+
+    defaults: the fields to declare, and their values if none are given; None: all of kind.
+    """
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    if defaults is None:
+        defaults = {name: field.default for name, field in fields.items()}
+    rows: list[Any] = [(name, _plain(value), descriptor(fields[name])) for name, value in defaults.items()]
+    try:
+        declared = node.declare_parameters(prefix, rows)
+    except ParameterException as error:
+        raise InputError(str(error)) from None
+    return {name: value.value for name, value in zip(defaults, declared, strict=True)}
+
+
+def declare_robot(node: Node) -> RobotSettings:
+    """Declare the parameters of ik_node and those of its tools, and return their values; as declare."""
+    for name in REMOVED:
+        parameter = given_parameters(node).get(name)
+        if parameter is not None and parameter.value:
+            raise InputError(
+                f'the parameter {name} has been removed: configure signs and zeros in the driver of the arm, '
+                'or change axis and origin of the joints in the URDF'
+            )
+    general = ArmSettings(**declare_fields(node, ArmSettings))
+    defaults = {name: getattr(general, name) for name in OF_TOOL}
+    own = {tool: declare_fields(node, ArmSettings, tool, defaults) for tool in tool_names(general.tools)}
+    warn_of_unknown(node)
+    return RobotSettings(general, own)
+
+
+def warn_of_unknown(node: Node) -> None:
+    """Log given parameters that no node of this package has.
+
+    One file often serves several nodes, so parameters of ik_node are accepted.
+    """
+    names = [name for name in node.get_parameters_by_prefix('') if '.' not in name]
+    of_ik_node = {field.name for field in dataclasses.fields(ArmSettings)}
+    for name in given_parameters(node):
+        tool_parameter = name.rpartition('.')[2] in OF_TOOL and node.get_name() != 'ik_node'
+        if not (node.has_parameter(name) or name in of_ik_node or tool_parameter or name.startswith(QOS)):
+            node.get_logger().warning(
+                f'there is no parameter "{name}"; parameters: {join_names(names, name)}'
+            )
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def changed(settings: Any, parameters: Iterable[Parameter]) -> Any:
+    """Return settings with the given parameters; other parameters are ignored. Raises InputError."""
+    values = {parameter.name: parameter.value for parameter in parameters}
+    if isinstance(settings, RobotSettings):
+        return settings.changed(values)
+    known = {field.name for field in dataclasses.fields(settings)}
+    return dataclasses.replace(settings, **{name: x for name, x in values.items() if name in known})
+
+
+def on_change(
+    node: Node,
+    current: Callable[[], Any],
+    check: Callable[[Any], object],
+    apply: Callable[[Any], None],
+) -> None:
+    """Check every change of parameters as a whole, and apply it once all callbacks have accepted it.
+
+    check raises IkError to reject. Humble has no callback after the change: there it is applied at once.
+    """
+    after_set = getattr(node, 'add_post_set_parameters_callback', None)
+
+    def checked(parameters: list[Parameter]) -> SetParametersResult:
+        try:
+            before = current()
+            after = changed(before, parameters)
+            if after != before:
+                check(after)
+                if after_set is None:
+                    apply(after)
+        except IkError as error:
+            return SetParametersResult(successful=False, reason=str(error))
+        return SetParametersResult(successful=True)
+
+    def applied(parameters: list[Parameter]) -> None:
+        before = current()
+        after = changed(before, parameters)
+        if after != before:
+            apply(after)
+
+    node.add_on_set_parameters_callback(checked)
+    if after_set is not None:
+        after_set(applied)
+
+
+PATIENCE = 10.0  # [s] for a response; a node may build an arm first
+
+
+class RemoteParameters:
+    """Parameters of another node by name, with the changes that others make.
+
+    values: as last known; empty without such a node. Call refresh() regularly. on_answer receives '' when the
+    node has accepted new values, or the reason for their rejection.
+    """
+
+    def __init__(
+        self, node: Node, name: str, parameters: Sequence[str], on_answer: Callable[[str], None]
+    ) -> None:
+        self.values: dict[str, Any] = {}
+        self._parameters = list(parameters)
+        self._on_answer = on_answer
+        self._getter = node.create_client(GetParameters, f'{name}/get_parameters')
+        self._setter = node.create_client(SetParametersAtomically, f'{name}/set_parameters_atomically')
+        self._asked: Future | None = None
+        self._given: Future | None = None
+        self._given_until = 0.0
+
+    @property
+    def busy(self) -> bool:
+        """Whether a change of values is pending."""
+        return self._given is not None
+
+    def reset(self) -> None:
+        """Forget the values until the next response arrives."""
+        self.values = {}
+
+    def refresh(self) -> None:
+        """Request the values; the response arrives later."""
+        self._forget()  # a request whose response was lost
+        if not self._getter.service_is_ready():
+            self.reset()
+            return
+        if self._given is not None:
+            if steady() < self._given_until:
+                return  # the values from before would come back
+            self._setter.remove_pending_request(self._given)
+            self._given = None
+            self._on_answer(f'no response within {PATIENCE:g} s')
+        self._asked = self._getter.call_async(GetParameters.Request(names=self._parameters))
+        self._asked.add_done_callback(self._told)
+
+    def _told(self, future: Future) -> None:
+        if future is not self._asked:
+            return  # superseded by a newer request
+        self._asked = None
+        known = map(parameter_value_to_python, future.result().values)
+        pairs = zip(self._parameters, known, strict=False)
+        self.values = {name: value for name, value in pairs if value is not None}
+
+    def set(self, **values: Any) -> bool:
+        """Set all of these together, or none if the node rejects; False without such a node."""
+        self._forget()
+        if not self._setter.service_is_ready():
+            self.reset()
+            return False
+        self.values |= {name: value for name, value in values.items() if name in self._parameters}
+        messages = [Parameter(name, value=value).to_parameter_msg() for name, value in values.items()]
+        self._given = self._setter.call_async(SetParametersAtomically.Request(parameters=messages))
+        self._given_until = steady() + PATIENCE
+        self._given.add_done_callback(self._answered)
+        return True
+
+    def _answered(self, future: Future) -> None:
+        if future is not self._given:
+            return  # newer values are pending
+        self._given = None
+        result = future.result().result
+        self._on_answer('' if result.successful else result.reason or 'rejected without a reason')
+        self.refresh()
+
+    def _forget(self) -> None:
+        if self._asked is not None:
+            self._getter.remove_pending_request(self._asked)
+            self._asked = None
+
+
+@dataclass(frozen=True)
+class ToolSettings(HasTool):
+    """Which tool of a robot, by the same parameters as of ik_node."""
+
+    base_link: str = parameter('', 'reference link of goals; empty: the root link', read_only=True)
+    tip_link: str = parameter(
+        '',
+        'link that carries the tool; empty: tool0, a frame between fingers, the end of the longest chain or '
+        'the link that carries the fingers',
+        read_only=True,
+    )
+    tool_axis: tuple[float, ...] = parameter(
+        (0.0, 0.0, 1.0), 'tool axis in the tip frame, unit length', size=3, read_only=True
+    )
+    tool_point: tuple[float, ...] = parameter(
+        (0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3, read_only=True
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+        unit_vector('parameter tool_axis', self.tool_axis)

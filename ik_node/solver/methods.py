@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Local methods: their registry, and those in plain Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FOUR_ARMS = ('seed_arm', 'xarm5_like', 'prismatic_arm', 'magician')  # one of each kind
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a method achieves on every arm, with random restarts alone; the conformance tests check it.
+
+    success: share of reachable goals that are solved to tolerance [m and rad] within restarts.
+    corners: the same for goals at joint limits and singular poses. best: how much further from the
+    position than the best known its closest configuration may be, as a share of the reach, and [rad]
+    how much worse its direction may be. goals: tested per arm. arms: labels of tested arms; empty: all.
+    """
+
+    goals: int = 60
+    success: float = 1.0
+    corners: float = 1.0
+    restarts: int = 1000
+    tolerance: float = 1e-6
+    best: tuple[float, float] = (1e-5, 1e-4)
+    arms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Method:
+    """A local method.
+
+    text: description with source, for the page on methods. iterations: maximum of one descent; later
+    convergence is rare. stall: a descent ends if it gains less than this share of the squared
+    error, lm in three steps, the others in kernels.PATIENCE iterations. thorough: (iterations, stall) for
+    goals beyond reach, where the error has no zero. starts: of the search for the closest configuration, and
+    the same while that misses the position. module: of a method in Python; '' for a kernel. needs: the
+    package that it imports, for the error if that is missing. switches: names of its own options, all on by
+    default. compared: goals per arm in `make compare`.
+    """
+
+    text: str
+    iterations: int
+    stall: float
+    thorough: tuple[int, float]
+    promise: Promise
+    starts: tuple[int, int] = (12, 100)
+    module: str = ''
+    needs: str = ''
+    switches: tuple[str, ...] = ()
+    compared: int = 200
+
+
+METHODS = {
+    'lm': Method(
+        'Levenberg-Marquardt. The damping is proportional to the squared error and raised where a step is '
+        'rejected; joints that the gradient pushes over their limit are frozen (Levenberg 1944, Marquardt '
+        '1963, Sugihara 2011).',
+        30,
+        0.1,
+        (100, 1e-9),
+        # With all joints at a limit, one random start in hundreds is in the basin of the solution.
+        # Of closest configurations, the one with the best direction may be missed.
+        Promise(corners=0.9, best=(1e-5, 0.2)),
+    ),
+    'dls': Method(
+        'damped least squares, or damped pseudo-inverse. The same damping, but every step is taken '
+        '(Nakamura and Hanafusa 1986, Wampler 1986, Chan and Lawrence 1988).',
+        60,
+        0.5,
+        (200, 1e-6),
+        # Every step is taken, so it converges less reliably where the error has no zero.
+        Promise(30, corners=0.9, restarts=300, best=(1e-5, 3.2)),
+    ),
+    'transpose': Method(
+        "along the Jacobian's transpose, with the step that is best for the linear model (Buss 2004); each "
+        'step length is used twice, which ends the zigzag near the target (Raydan and Svaiter 2002).',
+        1000,
+        0.05,
+        (1000, 1e-3),
+        # Linear convergence, at a rate that the condition number sets; tool points a few millimetres off the
+        # roll axis make it hundreds. A millimetre and a milliradian, not always further.
+        Promise(12, success=0.9, corners=0.7, restarts=200, tolerance=1e-3, best=(1e-2, 3.2)),
+        compared=60,
+    ),
+    'ccd': Method(
+        'cyclic coordinate descent with quaternions, from tip to base, projected onto the joint axes and '
+        'clipped to the limits. For thirty sweeps the last joints align the axis and the first move the '
+        'point, then every joint serves both (Wang and Chen 1991).',
+        1000,
+        0.1,
+        (1000, 1e-3),
+        # As transpose.
+        Promise(12, success=0.8, corners=0.6, restarts=100, tolerance=1e-3, best=(3e-2, 3.2)),
+        switches=('hinges', 'limits', 'direction'),
+        compared=60,
+    ),
+    'fabrik': Method(
+        'forward and backward reaching. Backward from the goal, each joint point is pulled towards the one '
+        'behind it; forward from the base, each joint turns within its limits so that the points after it '
+        'come closest to these, and the tool axis to its direction (Aristidou and Lasenby 2011).',
+        1000,
+        0.1,
+        (1000, 1e-3),
+        Promise(12, success=0.5, corners=0.3, restarts=100, tolerance=1e-3, best=(6e-1, 3.2)),
+        compared=60,
+    ),
+    'autodiff': Method(
+        'L-BFGS-B of SciPy, a quasi-Newton method with bounds, on a gradient by automatic differentiation: '
+        'the forward kinematics written plainly, on dual numbers (Byrd, Lu, Nocedal and Zhu 1995).',
+        100,
+        0.0,
+        (100, 0.0),
+        # Ten milliseconds a descent: few goals, few restarts, few arms.
+        Promise(4, corners=0.6, restarts=4, best=(1e-2, 3.2), arms=('seed_arm', 'prismatic_arm')),
+        starts=(1, 2),
+        module='ik_node.solver.autodiff_method',
+        needs='scipy',
+        compared=12,
+    ),
+    'scipy': Method(
+        '`scipy.optimize.least_squares`, method trf, with bounds and the exact Jacobian: the reference '
+        '(Branch, Coleman and Li 1999).',
+        100,
+        0.0,
+        (100, 0.0),
+        # Ten milliseconds a descent: few goals, few restarts, few arms.
+        Promise(6, corners=0.7, restarts=10, best=(1e-4, 3.2), arms=FOUR_ARMS),
+        starts=(3, 3),  # each takes a tenth of a second
+        module='ik_node.solver.scipy_method',
+        needs='scipy',
+        compared=12,
+    ),
+}

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Proofs that solutions exist, and that there are no others."""

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Plots of the last seconds, and a look back in time."""

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""Recording what happens, and replaying it as a ghost."""

@@ -1,2 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""The folder Servos of the panel: the driver ik_servos, its state and its services."""

@@ -1,0 +1,869 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Teach: between the folder Teach of the panel, a program, its files, and its runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import viser
+from rclpy.node import Node
+from rclpy.subscription import Subscription
+from rclpy.task import Future
+from std_srvs.srv import SetBool
+
+from ik_node.checks import Array
+from ik_node.errors import IkError, InputError, quoted
+from ik_node.model.arm import Arm, tool_at
+from ik_node.model.joint import Joint
+from ik_node.ros.neighbours import Neighbours
+from ik_node.ros.programs.player import Player
+from ik_node.solver.goal import Goal
+from ik_node.solver.solver import IkSolver
+from ik_node.steady import steady
+from ik_node.teach.check import Checked, Checker, carries
+from ik_node.teach.program import JOINT, LEAST_SPEED, LINE, LONGEST_WAIT, MOTIONS, Point, Program
+from ik_node.teach.runner import Runner, State
+
+from . import panel
+from .panel import AMBER, GREEN, GREY, NONE, RED, Colour, Press, Presses, at_page, by_user, capital, update
+from .scene import extent_of
+from .section import Moment, Room, Shown, Worker
+from .tool import ViewedTool
+
+SIZE = 0.012  # radius of a point, as a share of the extent of the robot
+SELECTED = 1.6  # times as large
+THICKNESS = 3.0  # pixels
+PLAIN: Colour = (28, 132, 128)
+WRONG: Colour = (212, 60, 60)
+
+
+class Mark(NamedTuple):
+    """A point at position (3,) [m] in the base link's frame. straight: the tool comes in a line."""
+
+    name: str
+    position: Array
+    straight: bool
+    selected: bool
+    wrong: bool
+
+
+class TeachScene:
+    """The points under a frame of their own, until the scene is cleared."""
+
+    def __init__(self, server: viser.ViserServer, extent: float) -> None:
+        """extent [m]: of the robot."""
+        self._scene, self._radius = server.scene, SIZE * extent
+        self._root: viser.FrameHandle | None = None
+
+    def show(self, marks: Sequence[Mark], T_root_base: Array) -> None:
+        """Show these points instead of the last ones."""
+        if self._root is not None:
+            self._root.remove()
+        self._root = None
+        if not marks:
+            return
+        self._root = self._scene.add_frame('/teach', show_axes=False)
+        places = [T_root_base[:3, :3] @ mark.position + T_root_base[:3, 3] for mark in marks]
+        for k, (mark, place) in enumerate(zip(marks, places, strict=True)):
+            radius = self._radius * (SELECTED if mark.selected else 1.0)
+            colour = WRONG if mark.wrong else PLAIN
+            self._scene.add_icosphere(f'/teach/{k}', radius, colour, subdivisions=2, position=place)
+            self._scene.add_label(f'/teach/{k}/name', mark.name, position=(0.0, 0.0, 2.0 * radius))
+        lines = [(places[k - 1], places[k]) for k, mark in enumerate(marks) if mark.straight and k]
+        if lines:
+            self._scene.add_line_segments(
+                '/teach/lines', np.array(lines), PLAIN, thickness=THICKNESS, thickness_units='screen'
+            )
+
+
+SUFFIX = '.yaml'
+FILE_NAME = re.compile(r'\w[\w .-]{0,60}')
+UNSAVED = 'unsaved'
+DOUBLE_CLICK = 0.5  # [s] within which a second press is not another decision
+
+
+class Files:
+    """Knows of the program that is shown which file it comes from, and whether it is saved there."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder).expanduser().absolute()
+        self._file: Path | None = None  # where the program comes from, or was saved last
+        self._saved: Program | None = None  # what is there
+        self._replaces: Path | None = None  # another program that a user has asked once to replace
+        self._asked = 0.0  # when that was (steady)
+
+    def path(self, name: str) -> Path:
+        """Return the path of a file. Raises InputError."""
+        name = name.removesuffix(SUFFIX)
+        if not FILE_NAME.fullmatch(name):
+            raise InputError('a file name has letters, digits, spaces, ".", "-" and "_"')
+        return self._at(name)
+
+    def _at(self, name: str) -> Path:
+        return self._folder / f'{name}{SUFFIX}'
+
+    def names(self) -> list[str]:
+        """Return the names of all programs."""
+        try:
+            return sorted(path.stem for path in self._folder.glob(f'*{SUFFIX}') if path.name[0] != '.')
+        except OSError:
+            return []
+
+    def load(self, name: str) -> Program:
+        """Return a program. Raises InputError."""
+        return Program.load(self._at(name))
+
+    def save(self, program: Program, name: str) -> Path:
+        """Save the program and return where; over another one only if asked twice. Raises InputError."""
+        path = self.path(name)
+        again = path == self._replaces and steady() > self._asked + DOUBLE_CLICK
+        if path.exists() and path != self._file and not again:
+            self._replaces, self._asked = path, steady()
+            raise InputError(f'{path} is another program: press Save again to replace it')
+        program.save(path)
+        self._file, self._saved, self._replaces = path, program, None
+        return path
+
+    def keep_unsaved(self, program: Program) -> str:
+        """Keep a program before another one is shown; return a sentence on that. Raises InputError."""
+        if not program.points or program is self._saved:
+            return ''
+        name = next(name for name in _numbered(UNSAVED) if not self._at(name).exists())
+        program.save(self._at(name))
+        return f'The previous program was not saved; it is kept as {name}.'
+
+    def show(self, program: Program, name: str = '') -> None:
+        """Note that a program is shown that was loaded by a name; '' if it is in no file."""
+        self._file = self._at(name) if name else None
+        self._saved = program if name else None
+        self._replaces = None
+
+
+def _numbered(name: str) -> Iterator[str]:
+    """Yield name, name_2, name_3 and so on."""
+    yield name
+    yield from (f'{name}_{number}' for number in itertools.count(2))
+
+
+ORDER = 0.95e6  # of the folder: below the solutions, above the methods
+AFTER_ROWS = 1e3  # order in the folder of what follows the rows
+AT_GIZMO, AT_ARM = 'At the gizmo', 'At the arm'
+TO_GIZMO, TO_ARM = 'To the gizmo', 'To the arm'
+UP, DOWN, DELETE = 'Up', 'Down', 'Delete'
+CHECK, RUN, STEP, PAUSE, CONTINUE = 'Check', 'Run', 'Step', 'Pause', 'Continue'
+GUIDE, HOLD = 'Guide by hand', 'Hold'
+SAVE, DOWNLOAD, OPEN, UPLOAD, NEW = 'Save', 'Download', 'Open', 'Upload', 'New'
+TOOL, ROW, NAME, KEPT, MOTION, SPEED, WAIT, GRIPS, GRIPPER = (
+    'tool', 'row', 'name', 'kept', 'motion', 'speed', 'wait', 'grips', 'gripper',
+)  # fmt: skip
+KINDS = JOINTS, TOOL_ONLY = 'joints', 'tool'
+COLOURS: dict[str, Colour] = {'': (100, 116, 139), 'selected': (28, 132, 128), 'wrong': (212, 60, 60)}
+PILLS = {'Running': GREEN, 'Finished': GREEN, 'Ready to run': GREEN, 'Ended': RED, 'Rejected': RED}
+
+
+class TeachPanel:
+    """The controls. pressed: what users did, in order, until it is taken."""
+
+    def __init__(self, gui: viser.GuiApi, tools: Sequence[str]) -> None:
+        """tools: their names; a choice if there are several."""
+        self._gui, self.pressed = gui, Presses()
+        self._rows: list[viser.GuiButtonHandle] = []
+        self._count = AFTER_ROWS
+        self._unit = math.radians(1.0)  # of the gripper's slider
+        self._tool: viser.GuiDropdownHandle[str] | None = None
+        self._folder = gui.add_folder('Teach', order=ORDER, expand_by_default=False)
+        with self._folder:
+            if len(tools) > 1:
+                self._tool = gui.add_dropdown('Tool', tuple(tools), order=0.0)
+                self._listen(self._tool, TOOL)
+            self._group('Add point', (AT_GIZMO, AT_ARM), 1.0)
+            self._group('Measured arm', (GUIDE, HOLD), 2.0)
+            self._edit = gui.add_folder('Point', order=self._next, visible=False)
+            with self._edit:
+                self._add_editor()
+            self.loops = gui.add_number(
+                'Loops', 1, min=0, max=1_000_000, step=1, order=self._next, hint='0: until it is stopped'
+            )
+            self._group('Program', (CHECK, RUN, STEP), self._next)
+            self._group('Run', (PAUSE, CONTINUE), self._next)
+            self._state = gui.add_html('', order=self._next)
+            self._name = gui.add_text('File', 'program', order=self._next)
+            self._group('Save', (SAVE, DOWNLOAD, NEW), self._next)
+            self._file = gui.add_dropdown('Open', (NONE,), order=self._next)
+            upload = gui.add_upload_button(UPLOAD, order=self._next, mime_type='.yaml,.yml')
+        self._listen(self._file, OPEN)
+        upload.on_upload(self.pressed.adder(UPLOAD))
+
+    def _add_editor(self) -> None:
+        gui = self._gui
+        self._editor = {
+            NAME: gui.add_text('Name', ''),
+            KEPT: gui.add_dropdown(
+                'Kept as', KINDS, hint='joints: of this arm only. tool: position and direction'
+            ),
+            MOTION: gui.add_dropdown('Motion', MOTIONS),
+            SPEED: gui.add_slider('Speed [%]', 100 * LEAST_SPEED, 100, 1, 100),
+            WAIT: gui.add_number('Wait [s]', 0.0, min=0.0, max=LONGEST_WAIT, step=0.1),
+            GRIPS: gui.add_checkbox('Move the gripper', False, visible=False),
+            GRIPPER: gui.add_slider('Gripper', 0.0, 1.0, 0.1, 0.0, visible=False),
+        }
+        for what, control in self._editor.items():
+            self._listen(control, what)
+        self._group('Set', (TO_GIZMO, TO_ARM))
+        self._group('Order', (UP, DOWN, DELETE))
+
+    @property
+    def _next(self) -> float:
+        self._count += 1.0
+        return self._count
+
+    def _group(self, label: str, names: Sequence[str], order: float | None = None) -> None:
+        self._gui.add_button_group(label, names, order=order).on_click(self.pressed.adder('', (PAUSE, HOLD)))
+
+    def _listen(self, control: Any, what: str) -> None:
+        control.on_update(self.pressed.adder(what))
+
+    @by_user
+    def _row_clicked(self, event: viser.GuiEvent[Any]) -> bool:
+        known = event.target in self._rows
+        return not known or self.pressed.add(Press(ROW, self._rows.index(event.target), event.client))
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file that users gave."""
+        return self._name.value.strip()
+
+    def set_file_name(self, name: str) -> None:
+        """Show the name of a file that was opened. The same one can be chosen again."""
+        self._name.value = name  # type: ignore[misc]
+        update(self._file, value=NONE)
+
+    def set_gripper(self, joint: Joint | None) -> None:
+        """Offer a slider for the gripper joint, or none."""
+        slider: Any = self._editor[GRIPPER]
+        self._editor[GRIPS].visible = slider.visible = joint is not None
+        if joint is not None:
+            prismatic = joint.type == 'prismatic'
+            self._unit = 1e-3 if prismatic else math.radians(1.0)
+            low, high = max(joint.lower, -math.pi), min(joint.upper, math.pi)
+            slider.label = f'{joint.name} ({"mm" if prismatic else "°"})'
+            slider.min, slider.max = round(low / self._unit, 1), round(high / self._unit, 1)
+
+    def gripper_value(self) -> float:
+        """Return the value of the gripper's slider [rad or m]."""
+        slider: Any = self._editor[GRIPPER]
+        return float(slider.value) * self._unit
+
+    def show_tool(self, name: str) -> None:
+        """Show which tool the program is for."""
+        if self._tool is not None:
+            update(self._tool, value=name)
+
+    def show_program(self, program: Program, selected: int, wrong: Sequence[str], following: int) -> None:
+        """Show the points; selected, following: numbers of that to edit and the next one. wrong: names."""
+        with self._folder:
+            while len(self._rows) < len(program.points):
+                row = self._gui.add_button('', order=10.0 + 0.1 * len(self._rows))
+                row.on_click(self._row_clicked)
+                self._rows.append(row)
+        while len(self._rows) > len(program.points):
+            self._rows.pop().remove()
+        for k, (row, point) in enumerate(zip(self._rows, program.points, strict=True)):
+            look = 'wrong' if point.name in wrong else 'selected' if k == selected else ''
+            update(row, label=_row_label(k, point, k == following and following > 0), color=COLOURS[look])
+
+    def show_point(self, point: Point | None) -> None:
+        """Show a point in the editor."""
+        update(self._edit, visible=point is not None)
+        if point is None:
+            return
+        values = {
+            NAME: point.name,
+            KEPT: JOINTS if point.joints is not None else TOOL_ONLY,
+            MOTION: point.motion,
+            SPEED: round(100 * point.speed),
+            WAIT: point.wait,
+            GRIPS: point.gripper is not None,
+        }
+        for what, value in values.items():
+            update(self._editor[what], value=value)
+        if point.gripper is not None:
+            slider: Any = self._editor[GRIPPER]
+            value = round(point.gripper / self._unit, 1)
+            update(slider, value=min(max(value, slider.min), slider.max))
+
+    def show_state(self, title: str, sentence: str, findings: Sequence[str]) -> None:
+        """Show in words what the program does, and what its check found."""
+        pills = panel.pills((title, PILLS.get(title, AMBER if findings else GREY))) if title else ''
+        lines = ''.join(panel.paragraph(panel.capital(finding)) for finding in findings)
+        content = panel.box(pills + panel.paragraph(sentence) + lines) if pills or sentence or lines else ''
+        update(self._state, content=content)
+
+    def show_files(self, names: Sequence[str]) -> None:
+        """Offer these files."""
+        self.pressed.offer(self._file, names)
+
+
+def _row_label(number: int, point: Point, following: bool) -> str:
+    said = [f'{"▸ " if following else ""}{number + 1}: {point.name}']
+    said += [] if point.motion == JOINT else [LINE]
+    said += [] if point.speed == 1.0 else [f'{100 * point.speed:.0f} %']
+    said += [] if not point.wait else [f'{point.wait:g} s']
+    return ' · '.join(said)
+
+
+THERE = 1e-5  # [m] from a position that the arm can reach
+FIELDS = {NAME: 'name', MOTION: 'motion', WAIT: 'wait'}
+
+
+def place_of_gizmo(tool: ViewedTool, values: Mapping[str, float]) -> dict[str, Any]:
+    """Return the fields of a point of the tool at the gizmo. Raises InputError without one."""
+    pose = tool.scene.gizmo_pose() if tool.scene is not None else None
+    if tool.scene is None or tool.arm is None or pose is None:
+        raise InputError('there is no gizmo yet')
+    near = {name: values[name] for name in tool.arm.joint_names if name in values}
+    position, axis = tool_at(tool.arm, pose)
+    direction = None
+    if tool.scene.directed:
+        direction = tuple(possible_direction(tool.arm, position, axis, near))
+    return {'joints': None, 'position': tuple(position.tolist()), 'direction': direction, 'near': near}
+
+
+def possible_direction(arm: Arm, position: Array, direction: Array, near: Mapping[str, float]) -> list[float]:
+    """Return the closest direction (3,) to which the arm can turn at position (3,) [m], from joints near it.
+
+    Where a position ties the direction, the arm comes to rest there although a user drags the gizmo
+    elsewhere. At a position out of reach it is the given direction.
+    """
+    if arm.effective_dof < 5:
+        seed = np.array([near.get(name, 0.0) for name in arm.joint_names])
+        found = IkSolver(arm).solve(Goal(position, direction), seed)
+        if not found.solved and found.position_error < THERE:
+            direction = arm.fk(found.q)[1]
+    return [float(value) for value in direction]
+
+
+def place_of_arm(arm: Arm, values: Mapping[str, float]) -> dict[str, Any]:
+    """Return the fields of a point in joints, where the arm is. Raises InputError if that is unknown."""
+    missing = [name for name in arm.joint_names if name not in values]
+    if missing:
+        raise InputError(f'joint "{missing[0]}" has not been received')
+    joints = {name: values[name] for name in arm.joint_names}
+    return {'joints': joints, 'position': None, 'direction': None, 'near': {}}
+
+
+def edited(program: Program, index: int, press: Press, arm: Arm, checked: Checked | None) -> Program:
+    """Return the program after a control of the editor has changed. Raises InputError if it must not."""
+    if press.what == SPEED:
+        return program.with_point(index, speed=0.01 * press.value)
+    if press.what == KEPT:
+        return program.with_point(index, **_kept(program, index, press.value, arm, checked))
+    return program.with_point(index, **{FIELDS[press.what]: press.value})
+
+
+def _kept(program: Program, index: int, kind: str, arm: Arm, checked: Checked | None) -> dict[str, Any]:
+    point = program.points[index]
+    if kind == JOINTS:
+        if point.joints is not None:
+            return {}
+        if checked is None or checked.program != program or not checked.moves[index].end:
+            raise InputError('check the program first: then the joints of this point are known')
+        return place_of_arm(arm, checked.moves[index].end)
+    if point.joints is None:
+        return {}
+    position, direction = arm.fk(joints_of(point, arm))
+    return {
+        'joints': None,
+        'position': tuple(position.tolist()),
+        'direction': tuple(direction.tolist()),
+        'near': point.joints,
+    }
+
+
+def joints_of(point: Point, arm: Arm) -> Array:
+    """Return the joints (n,) of a point in joints. Raises InputError if they are of another arm."""
+    assert point.joints is not None
+    if set(point.joints) != set(arm.joint_names):
+        raise InputError(f'point "{point.name}" is in joints of another arm')
+    return np.array([point.joints[name] for name in arm.joint_names])
+
+
+def moved(program: Program, index: int, by: int) -> tuple[Program, int]:
+    """Return the program with a point moved up (-1) or down (1) in the list, and its new number."""
+    to = index + by
+    if not 0 <= to < len(program.points):
+        return program, index
+    points = list(program.points)
+    points[index], points[to] = points[to], points[index]
+    return dataclasses.replace(program, points=tuple(points)), to
+
+
+def without(program: Program, index: int) -> Program:
+    """Return the program without a point."""
+    points = program.points[:index] + program.points[index + 1 :]
+    return dataclasses.replace(program, points=points)
+
+
+def gripper_of(arm: Arm) -> Joint | None:
+    """Return the first joint that the arm carries and that moves by itself, None without one."""
+    own = set(arm.joint_names)
+    for joint in arm.robot.joints.values():
+        if joint.type not in ('revolute', 'prismatic') or joint.mimic is not None or joint.name in own:
+            continue
+        if carries(arm, joint):
+            return joint
+    return None
+
+
+class Wanted(NamedTuple):
+    """What users want of a program: CHECK, RUN, STEP or CONTINUE. text: of the robot. loops: 0 for ever."""
+
+    what: str
+    program: Program
+    text: str
+    loops: int
+
+
+class Runs:
+    """The runs of one program at a time. Call update once per frame.
+
+    A run begins only if its own check has passed, from where the arm is, and the arm has rested since.
+    title, sentence: the state in words. following: number of the point that comes next. checked: the last
+    check that has passed.
+    """
+
+    def __init__(self, node: Node, met: Neighbours) -> None:
+        """met: the other programs."""
+        self._node, self._met = node, met
+        self._players: dict[str, Player] = {}  # by tool
+        self._player: Player | None = None  # of the present run
+        self._runner: Runner | None = None  # once it has begun
+        self._worker: Worker[tuple[Wanted, Checked | str]] = Worker('teach')
+        self._checker = Checker()  # of the thread
+        self._wanted: Wanted | None = None  # what is being prepared
+        self._submitted = False
+        self._aborted = ''  # why
+        self.title, self.sentence, self.following = '', '', 0
+        self._passes = self._before = 0  # complete ones: so far, and before the present run
+        self.checked: Checked | None = None
+        self.failed: Checked | None = None  # the last check, if it has not passed
+
+    @property
+    def active(self) -> bool:
+        """Whether a run goes on or is being prepared."""
+        return self._player is not None
+
+    def want(self, wanted: Wanted, now: float) -> None:
+        """Prepare what users want, at now [s], if nothing goes on."""
+        if self.active:
+            return
+        tool = wanted.program.tool
+        if tool not in self._players:
+            self._players[tool] = Player(self._node, self._met, tool)
+        if wanted.what == RUN or self.following >= len(wanted.program.points):
+            self.restart()
+        if wanted.loops and self._passes >= wanted.loops:
+            self._passes = 0
+        self._player, self._wanted, self._submitted = self._players[tool], wanted, False
+        self.failed = None
+        self._player.prepare(now)
+        self._say('Checking', 'The arm moves only after the check.' if wanted.what != CHECK else '')
+
+    def restart(self) -> None:
+        """Let the next run begin with the first point."""
+        self.following = self._passes = 0
+
+    def edited(self, before: Program, after: Program) -> None:
+        """Let the same point come next in a program that was edited, or else whichever is the first.
+
+        What was said of the old program is gone.
+        """
+        names, number = before.names, self.following
+        if 0 < number < len(names) and names[number] in after.names:
+            self.following = after.names.index(names[number])
+        elif len(after.names) != len(names):  # else it was renamed
+            self.following = 0
+        if self.following:
+            self._say(State.PAUSED.value, f'Next: {quoted(after.names[self.following])}.')
+        else:
+            self._say('', '')
+
+    def forget(self) -> None:
+        """Forget the checks: they were for another robot."""
+        self.checked = self.failed = None
+
+    def pause(self, why: str = '') -> None:
+        """Ask for no motion after the present one, and for none of a run that is being prepared."""
+        if self._wanted is not None:
+            self._drop(why or 'it was paused')
+        elif self._runner is not None:
+            self._runner.pause()
+
+    def abort(self, why: str) -> None:
+        """Let the next updates stop the arm, end what goes on and restore its speed; for any thread."""
+        self._aborted = why
+
+    def _drop(self, why: str) -> None:
+        """Forget a run that is being prepared."""
+        self._worker.drop()
+        self._wanted = None
+        if self._player is not None:
+            self._player.release()
+            self._player = None
+        self._say('Ended', f'{capital(why)}. Nothing was started.')
+
+    def update(self, now: float) -> None:
+        """Do what is due at now [s]."""
+        if self._player is None:
+            return
+        if self._aborted:
+            if self._wanted is not None:
+                return self._drop(self._aborted)
+            if self._runner is not None:
+                self._runner.end(self._aborted, stops=True)
+        self._player.update(now)
+        if self._wanted is not None:
+            self._prepare(self._player, self._wanted)
+        elif self._runner is not None:
+            self._follow(self._runner)
+            if not self._player.busy:
+                self._player = self._runner = None
+
+    def _prepare(self, player: Player, wanted: Wanted) -> None:
+        if player.interruption:
+            self._drop(player.interruption)
+        elif not self._submitted:
+            if player.prepared:
+                self._submitted = True
+                self._submit(wanted, player)
+        elif (result := self._worker.take()) is not None and result[0] is wanted:
+            self._take(player, wanted, result[1])
+
+    def _submit(self, wanted: Wanted, player: Player) -> None:
+        begin = self.following if wanted.what in (STEP, CONTINUE) else 0
+        passes = 0 if wanted.what == CHECK else self._passes
+        again = wanted.what != STEP and wanted.loops - passes != 1
+        settings, start = player.settings, dict(player.joints)
+        before, checker = self.checked, self._checker
+
+        def check() -> tuple[Wanted, Checked | str]:
+            try:
+                found = checker.check(wanted.text, settings, wanted.program, start, begin, again, before)
+            except IkError as error:
+                return wanted, str(error)
+            except Exception as error:  # the page must say that there is no result
+                return wanted, f'unexpected error, please report it: {error!r}'
+            return wanted, found
+
+        self._worker.submit(check)
+
+    def _take(self, player: Player, wanted: Wanted, result: Checked | str) -> None:
+        """Begin a run if its check has passed."""
+        if isinstance(result, str) or not result.passed:
+            self.failed = None if isinstance(result, str) else result
+            self._finish(player, 'Rejected', result if isinstance(result, str) else 'The arm has not moved.')
+            return
+        self.checked = result
+        if wanted.what == CHECK:
+            self._finish(player, 'Ready to run', '')
+        elif not player.prepared:
+            self._drop('the arm has moved since the check')
+        else:
+            self._wanted = None
+            loops = wanted.loops - self._passes if wanted.loops else 0
+            self._runner, self._before = Runner(result, loops, single=wanted.what == STEP), self._passes
+            player.run(self._runner, result.speed)
+
+    def _finish(self, player: Player, title: str, sentence: str) -> None:
+        player.release()
+        self._wanted = self._player = None
+        self._say(title, capital(sentence))
+
+    def _follow(self, runner: Runner) -> None:
+        """Show where a run is."""
+        self.following, self._passes = runner.index, self._before + runner.passes
+        sentence = capital(runner.sentence)
+        if runner.active:
+            after = f', after {_runs(self._passes)}' if self._passes else ''
+            sentence = f'Moving to {quoted(runner.point)}{after}.'
+        elif runner.state is State.PAUSED:
+            sentence = f'Next: {quoted(runner.point)}, after {_runs(self._passes)}.'
+        elif runner.state is State.FINISHED:
+            sentence = f'{_runs(self._passes)}.'
+            self.restart()
+        self._say(runner.state.value, sentence)
+
+    def _say(self, title: str, sentence: str) -> None:
+        self.title, self.sentence = title, at_page(sentence)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._worker.close()
+
+
+def _runs(count: int) -> str:
+    return f'{count} complete run' if count == 1 else f'{count} complete runs'
+
+
+CLOSED = 'the page was closed'
+PATIENCE = 10.0  # [s] for ik_node to stop the arm and to restore its speed
+LISTED = 1.0  # [s] from one look at the folder to the next
+
+
+class Teach(Room):
+    """The program that the page shows. It moves the arm only in runs, which Runs checks first."""
+
+    def __init__(
+        self, node: Node, server: viser.ViserServer, tools: Sequence[str], met: Neighbours, folder: str
+    ) -> None:
+        """tools: names of all. met: the other programs. folder: of the programs."""
+        self._node, self._server = node, server
+        self._files = Files(folder)
+        self._panel = TeachPanel(server.gui, tools)
+        self._runs = Runs(node, met)
+        self._program, self._selected = Program(tool=tools[0]), 0
+        self._tools: dict[str, ViewedTool] = {}
+        self._text = ''
+        self._scene: TeachScene | None = None
+        self._note = ''  # on what a user did last
+        self._drawn: object = None  # what the page shows
+        self._listed = 0.0  # when the folder was listed (steady)
+
+    def show(self, shown: Shown | None) -> None:
+        """Show another robot, after the scene was cleared, or none. The program stays."""
+        self._runs.pause('the robot has changed')
+        self._runs.forget()
+        self._tools, self._text, self._scene, self._drawn = {}, '', None, None
+        if shown is not None:
+            self._tools = {tool.name: tool for tool in shown.tools}
+            self._text = shown.text
+            arm = self._tool.arm
+            assert arm is not None
+            self._scene = TeachScene(self._server, extent_of(arm.robot, arm.tip_link))
+            self._panel.set_gripper(gripper_of(arm))
+
+    def subscribe(self) -> Sequence[Subscription]:
+        """Pause: a page was opened, and there was none before."""
+        self._runs.pause(CLOSED)
+        return ()
+
+    def refresh(self) -> None:
+        """Pause a run that nobody can see any more."""
+        if self._runs.active and not self._server.get_clients():
+            self._runs.pause(CLOSED)
+            self._runs.update(steady())
+
+    def come_to_rest(self) -> None:
+        """End a run, which only this program can go on with; stop the arm, restore its speed."""
+        self._runs.abort('ik_viewer has ended')
+        deadline = steady() + PATIENCE
+        while self._runs.active and steady() < deadline:
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        """End the thread, and keep a program that was not saved."""
+        self._runs.close()
+        with suppress(InputError):  # there is nowhere to keep it
+            self._files.keep_unsaved(self._program)
+
+    @property
+    def _tool(self) -> ViewedTool:
+        return self._tools[self._program.tool]
+
+    def update(self, moment: Moment) -> None:
+        """Process the inputs of users, go on with a run, and show both."""
+        for press in self._panel.pressed.take():
+            self._note, before = '', self._program
+            try:
+                self._process(press, moment.values)
+            except IkError as error:
+                self._note = f'{capital(str(error))}.'
+                if press.what != NAME:  # whoever types a name gets to a valid one letter by letter
+                    self._drawn = None  # the editor shows the point as it is
+            if self._program is not before:
+                self._runs.edited(before, self._program)
+        now = steady()
+        self._runs.update(now)
+        if now - self._listed > LISTED:
+            self._listed = now
+            self._panel.show_files(self._files.names())
+        self._draw(moment.values)
+
+    def _process(self, press: Press, values: Mapping[str, float]) -> None:
+        what = press.what
+        if what == PAUSE:
+            self._runs.pause()
+        elif what == DOWNLOAD and press.client is not None:
+            content = self._program.text().encode()
+            name = self._files.path(self._panel.file_name).name
+            press.client.send_file_download(name, content, save_immediately=True)
+        elif what == SAVE:
+            path = self._files.save(self._program, self._panel.file_name)
+            self._note, self._listed = f'Saved as {path}.', 0.0
+        elif not self._tools:
+            raise InputError('there is no robot yet')
+        elif what in (GUIDE, HOLD):
+            self._guide(what == GUIDE)
+        elif what == ROW:
+            self._selected = max(0, min(press.value, len(self._program.points) - 1))
+            self._drawn = None
+        elif self._runs.active:
+            raise InputError('first let the program pause, or stop the arm')
+        elif what in (CHECK, RUN, STEP, CONTINUE):
+            if what != CHECK:
+                self._tool.end_goal()
+            wanted = Wanted(what, self._program, self._text, int(self._panel.loops.value))
+            self._runs.want(wanted, steady())
+        elif what in (OPEN, UPLOAD, NEW, TOOL):
+            self._change_program(press)
+        else:
+            self._change_points(press, values)
+
+    def _guide(self, on: bool) -> None:
+        """Begin or end hand guiding."""
+        name = f'ik_node/{self._program.tool}/hand_guide' if self._program.tool else 'ik_node/hand_guide'
+        client = self._node.create_client(SetBool, name)
+
+        def answered(future: Future) -> None:
+            self._note = at_page(f'{capital(future.result().message)}.')
+            self._node.destroy_client(client)
+
+        if not client.wait_for_service(timeout_sec=0.5):
+            self._node.destroy_client(client)
+            raise InputError('ik_node is not running')
+        client.call_async(SetBool.Request(data=on)).add_done_callback(answered)
+
+    # Programs and their files
+
+    def _change_program(self, press: Press) -> None:
+        if press.what == TOOL:
+            self._change_tool(press.value)
+            return
+        file = ''
+        if press.what == NEW:
+            program, name = Program(tool=self._program.tool), 'program'
+        elif press.what == UPLOAD:
+            program = Program.parse(press.value.content.decode(errors='replace'))
+            name = Path(press.value.name).stem
+        elif press.value != NONE and press.value in self._files.names():
+            name = file = press.value
+            program = self._files.load(file)
+        else:
+            return
+        kept = self._files.keep_unsaved(self._program) if program.tool in self._tools else ''
+        self._take(program)
+        self._note = ' '.join(filter(None, (kept, self._note)))
+        self._panel.set_file_name(name)
+        self._files.show(program, file)
+
+    def _change_tool(self, tool: str) -> None:
+        """Let another tool try the program."""
+        program, said = self._program.of_tool(tool), []
+        if program.points != self._program.points:
+            said = [
+                self._files.keep_unsaved(self._program),
+                'The gripper values of the other tool were removed.',
+            ]
+        self._take(program)
+        self._note = ' '.join(filter(None, (*said, self._note)))
+
+    def _take(self, program: Program) -> None:
+        """Show another program."""
+        if program.tool not in self._tools:
+            raise InputError(f'this robot has no tool {quoted(program.tool)}')
+        self._program, self._selected = program, 0
+        self._runs.restart()
+        arm = self._tool.arm
+        if arm is not None:
+            self._panel.set_gripper(gripper_of(arm))
+            if program.arm and program.arm != arm.robot.name:
+                self._note = f'It was taught with the robot {quoted(program.arm)}.'
+
+    def _change_points(self, press: Press, values: Mapping[str, float]) -> None:
+        what, arm, program = press.what, self._tool.arm, self._program
+        assert arm is not None
+        if what in (AT_GIZMO, TO_GIZMO):
+            place = place_of_gizmo(self._tool, values)
+        elif what in (AT_ARM, TO_ARM):
+            place = place_of_arm(arm, values)
+        if what in (AT_GIZMO, AT_ARM):
+            points = (*program.points, Point(program.free_name(), **place))
+            self._program = replace(program, points=points, arm=arm.robot.name)
+            self._selected = len(points) - 1
+        elif not program.points:
+            return
+        elif what in (TO_GIZMO, TO_ARM):
+            self._program = program.with_point(self._selected, **place)
+        elif what in (UP, DOWN):
+            self._program, self._selected = moved(program, self._selected, -1 if what == UP else 1)
+        elif what == DELETE:
+            self._program = without(program, self._selected)
+            self._selected = max(0, min(self._selected, len(self._program.points) - 1))
+        elif what in (GRIPS, GRIPPER):
+            self._grip(press, gripper_of(arm))
+        else:
+            self._program = edited(program, self._selected, press, arm, self._runs.checked)
+
+    def _grip(self, press: Press, joint: Joint | None) -> None:
+        if joint is None:
+            return
+        program, name = self._program, self._program.gripper
+        if name != joint.name:
+            if any(point.gripper is not None for point in program.points):
+                raise InputError(
+                    f'the gripper of this program is {quoted(name)}, that of the arm {quoted(joint.name)}'
+                )
+            program = replace(program, gripper=joint.name)
+        on = press.value if press.what == GRIPS else True
+        value = self._panel.gripper_value() if on else None
+        self._program = program.with_point(self._selected, gripper=value)
+
+    # What the page shows
+
+    def _draw(self, values: Mapping[str, float]) -> None:
+        runs = self._runs
+        failed = runs.failed if runs.failed is not None and runs.failed.program is self._program else None
+        passed = runs.checked if runs.checked is not None and runs.checked.program is self._program else None
+        found = failed or passed
+        findings = found.findings if found is not None and not runs.active else ()
+        sentence = ' '.join(filter(None, (self._note, runs.sentence)))
+        self._panel.show_state(runs.title, sentence, [str(finding) for finding in findings])
+        wrong = [finding.point for finding in findings if finding.serious]
+        if self._panel.pressed.waiting():  # users did more meanwhile, which the controls show already
+            return
+        self._panel.show_tool(self._program.tool)
+        drawn = (self._program, self._selected, tuple(wrong), runs.following, self._scene)
+        if drawn == self._drawn:
+            return
+        self._drawn = drawn
+        self._panel.show_program(self._program, self._selected, wrong, runs.following)
+        points = self._program.points
+        self._panel.show_point(points[self._selected] if self._selected < len(points) else None)
+        if self._scene is not None:
+            self._show_marks(self._scene, wrong, values)
+
+    def _show_marks(self, scene: TeachScene, wrong: Sequence[str], values: Mapping[str, float]) -> None:
+        arm = self._tool.arm
+        assert arm is not None
+        marks = []
+        for k, point in enumerate(self._program.points):
+            position: Array
+            if point.position is not None:
+                position = np.array(point.position)
+            elif point.joints is not None and set(point.joints) == set(arm.joint_names):
+                position = arm.fk(joints_of(point, arm))[0]
+            else:
+                continue
+            straight = point.motion == LINE
+            marks.append(Mark(point.name, position, straight, k == self._selected, point.name in wrong))
+        scene.show(marks, arm.robot.link_pose(arm.base_link, values))
