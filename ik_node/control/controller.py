@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ArmController: decides what an arm may be commanded at any time. It does not use ROS.
 
-Configuration and requests are in ArmController, ticks in TimedArm, states in ArmState.
-
 Two locks (see locks.py for their order): the lock of the robot is held during changes, the lock of its
 outputs from the decision on a setpoint until it has been sent. Whatever ends the commands takes both, so that
 no setpoint follows. Reports are delivered without either.
@@ -343,8 +341,23 @@ RESUMING = 1.0  # [s] after a resume in which requests wait for the measured joi
 NO_MODEL = 'no robot model yet: waiting for robot_description'
 
 
-class ArmState:
-    """The state of an arm, changed under the lock of its robot. Reports are delivered without a lock."""
+# Measured positions change the command only while the arm waits for measurements and while it is hand-
+# guided. joint_gate.py checks every setpoint.
+
+SETTLING = 1.0  # [s] within which a controller must come to rest where its commands have ended
+MOST_PERIODS = 2.0  # of motion per setpoint: after a stall the arm continues without a jump
+
+
+VOID = 'it was received before the arm was resumed, activated or released: send it again'
+
+
+class ArmController:
+    """One arm, from requests to setpoints. Thread-safe.
+
+    report receives every Report and outputs receive every setpoint, in the thread that caused them. robot:
+    shared with the other arms of the same robot. Times are seconds of one clock of the caller; it may jump.
+    Only the arrivals of requests are on the clock steady.
+    """
 
     def __init__(
         self,
@@ -536,18 +549,7 @@ class ArmState:
         finally:
             self._robot.deliver()
 
-
-# TimedArm: measurements and ticks to setpoints.
-#
-# Measured positions change the command only while the arm waits for measurements and while it is hand-
-# guided. joint_gate.py checks every setpoint.
-
-SETTLING = 1.0  # [s] within which a controller must come to rest where its commands have ended
-MOST_PERIODS = 2.0  # of motion per setpoint: after a stall the arm continues without a jump
-
-
-class TimedArm(ArmState):
-    """Takes measurements and returns a setpoint per tick."""
+    # Measurements and ticks
 
     def on_measured(self, positions: Mapping[str, float], received: float, time: float = math.inf) -> None:
         """Store finite measured positions by joint name, in any order; older ones than before are ignored.
@@ -709,18 +711,6 @@ class TimedArm(ArmState):
                 self._brake(stopped)
             elif self._joints.waiting != waited:
                 self._reports.state('continuing' if waited else 'late', self._state, self.condition())
-
-
-VOID = 'it was received before the arm was resumed, activated or released: send it again'
-
-
-class ArmController(TimedArm):
-    """One arm, from requests to setpoints. Thread-safe.
-
-    report receives every Report and outputs receive every setpoint, in the thread that caused them. robot:
-    shared with the other arms of the same robot. Times are seconds of one clock of the caller; it may jump.
-    Only the arrivals of requests are on the clock steady.
-    """
 
     # Configuration
 

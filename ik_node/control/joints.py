@@ -591,11 +591,19 @@ class SharedRobot:
         return found
 
 
-class CommandedJoints:
-    """The arm is one group; other joints are not commanded until a goal names them.
+HAND_GUIDING_SHARE = 0.25  # of the velocity limits
+CATCH_UP = 0.5  # share of the tolerance to which measurements must catch up before the arm continues
+FAR = 0.1  # [rad or m]
+PROMPT = 0.001, 0.01  # [m, rad] from its target within which a joint has arrived at once
+ANNOUNCE_PERIOD = 0.1  # [s] between announcements of changes while the arm follows a moving target
+
+
+class ArmJoints:
+    """The joints that an arm commands, and their motion: one group; others follow once a goal names them.
 
     arm: the group of the arm. without_position: joints to be commanded, of the arm and of its controller,
-    whose position is unknown.
+    whose position is unknown. motion_check: checks the motions of the arm. waiting: what a moving arm waits
+    for, empty if nothing.
     """
 
     def __init__(
@@ -628,6 +636,16 @@ class CommandedJoints:
         self._off = model.joints.indices(list(self._resting))
         self._rows: tuple[object, tuple[NDArray[np.bool_], tuple[str, ...]]] | None = None  # see _published
         self._values = model.joints.filled(known)  # of all variables, in the last setpoint
+        self._following = FollowingError(model.joint_names, model.continuous, model.prismatic)
+        self.waiting = ''
+        self._goal = self.arm.target  # the last targets
+        self.chased: Array | None = None  # position of the moving target that the arm follows
+        self._plans: list[object] = []  # of all groups, at the last setpoint
+        self._unchecked = False  # a stream of goals has ended: the motion to its last goal was not checked
+        self._announced = -math.inf  # when the other arms were last told of a change [s]
+        self._gates = ArmGates(model)
+        self._ahead = partial(robot.ahead, self)  # future positions of the other arms
+        self._set_limits()
 
     @property
     def groups(self) -> list[JointGroup]:
@@ -701,14 +719,6 @@ class CommandedJoints:
         """Return the measured positions (n,) of the arm, NaN where there are none."""
         return np.array([feedback.position(name) for name in self.arm.names], dtype=np.float64)
 
-    def initialise_from_measurement(self, positions: Mapping[str, float]) -> None:
-        """Set the arm at rest at measured positions; joints that are not named become without_position."""
-        measured = np.array([positions.get(name, np.nan) for name in self.arm.names])
-        if not np.isnan(measured).all():
-            self.arm.reset(measured)
-        self.without_position = tuple(name for name in self.arm.names if name not in positions)
-        self._hold(positions)
-
     def initialise(self, positions: Mapping[str, float]) -> None:
         """Assume the joints of the arm at their last command or at home, others as measured."""
         self.without_position = ()
@@ -745,13 +755,6 @@ class CommandedJoints:
         for name in new:
             found = feedback.position(name) if fresh is None else fresh[name]
             self._others[name] = self._group(name, self._resting[name] if found is None else found)
-
-    def forget_positions(self) -> None:
-        """Forget the positions of the joints."""
-        self.without_position = (*self.arm.names, *self._held)
-        self.arm.reset(self.arm.motion.position)
-        self._others.clear()
-        self._foreign.clear()
 
     def check_listed(self, plan: TargetPlan) -> None:
         """Raise InputError unless the controller moves all joints of a plan that has joint targets."""
@@ -802,40 +805,6 @@ class CommandedJoints:
             [known.get(n, (p, 0.0, 0.0)) for n, p in zip(setpoint.controller, setpoint.listed(), strict=True)]
         ).T
 
-
-HAND_GUIDING_SHARE = 0.25  # of the velocity limits
-CATCH_UP = 0.5  # share of the tolerance to which measurements must catch up before the arm continues
-FAR = 0.1  # [rad or m]
-PROMPT = 0.001, 0.01  # [m, rad] from its target within which a joint has arrived at once
-ANNOUNCE_PERIOD = 0.1  # [s] between announcements of changes while the arm follows a moving target
-
-
-class ArmJoints(CommandedJoints):
-    """The joints that an arm commands, and their motion.
-
-    motion_check: checks the motions of the arm. waiting: what a moving arm waits for, empty if nothing.
-    """
-
-    def __init__(
-        self,
-        model: JointModel,
-        settings: ArmSettings,
-        positions: Mapping[str, float],
-        robot: SharedRobot,
-    ) -> None:
-        """Arguments as of CommandedJoints."""
-        super().__init__(model, settings, positions, robot)
-        self._following = FollowingError(model.joint_names, model.continuous, model.prismatic)
-        self.waiting = ''
-        self._goal = self.arm.target  # the last targets
-        self.chased: Array | None = None  # position of the moving target that the arm follows
-        self._plans: list[object] = []  # of all groups, at the last setpoint
-        self._unchecked = False  # a stream of goals has ended: the motion to its last goal was not checked
-        self._announced = -math.inf  # when the other arms were last told of a change [s]
-        self._gates = ArmGates(model)
-        self._ahead = partial(robot.ahead, self)  # future positions of the other arms
-        self._set_limits()
-
     def take(self, model: JointModel, settings: ArmSettings) -> None:
         """Change to another model of the same joints, and its limits."""
         self._model, self._settings = model, settings
@@ -849,14 +818,21 @@ class ArmJoints(CommandedJoints):
         """Initialise the arm at rest at measured positions; others go to without_position."""
         self.chased, self.waiting = None, ''
         self._gates.restart()
-        super().initialise_from_measurement(positions)
+        measured = np.array([positions.get(name, np.nan) for name in self.arm.names])
+        if not np.isnan(measured).all():
+            self.arm.reset(measured)
+        self.without_position = tuple(name for name in self.arm.names if name not in positions)
+        self._hold(positions)
 
     def forget_positions(self) -> None:
         """Forget the positions of the joints."""
         self.chased, self.waiting = None, ''
         self._gates.restart()
         self._following.restart()
-        super().forget_positions()
+        self.without_position = (*self.arm.names, *self._held)
+        self.arm.reset(self.arm.motion.position)
+        self._others.clear()
+        self._foreign.clear()
 
     def _set_limits(self) -> None:
         settings = self._settings

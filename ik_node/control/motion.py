@@ -296,7 +296,7 @@ class JointPlan:
         return [profile for part in self._parts for profile in part.plan.profiles[0]]
 
 
-# PlannedMotion: from joint targets at rest to setpoints within all limits, one per publish period.
+# JointMotion: from joint targets at rest to setpoints within all limits, one per publish period.
 #
 # Time-optimal, jerk-limited plans come from Ruckig, which does not support position limits. One invariant
 # keeps
@@ -316,16 +316,34 @@ MOVING = 'the arm is moving: a path begins at rest'
 PATH_SLACK = 1e-6  # [rad or m] by which a path may exceed them: setpoints are clipped
 
 
-class PlannedMotion:
-    """Moves n joints towards the newest target within position, velocity, acceleration and jerk limits.
+def near_turn(target: Array, position: Array, endless: NDArray[np.bool_]) -> Array:
+    """Return target (n,), endless joints less than half a turn away from position (n,)."""
+    if not endless.any():
+        return target
+    turn = target - position
+    return np.where(endless, position + (turn - TURN * np.round(turn / TURN)), target)
 
-    A joint that starts outside its limits first returns to the nearer one, alone, at RETURN_SPEED.
+
+Guard: TypeAlias = Callable[[Array, Array, Callable[[], Array]], bool]
+BARELY = 1e-6  # [rad or m] beyond a limit, by rounding
+
+
+class JointMotion:
+    """Moves n joints to targets at rest, and after targets that move, within all limits.
+
+    The limits are those of position, velocity, acceleration and jerk. A joint that starts outside its limits
+    first returns to the nearer one, alone, at RETURN_SPEED. From every setpoint of a moving target a plan to
+    rest respects the position limits; where there is no such setpoint, the previous plan continues.
+
     lower, upper: (n,) [rad or m], -inf and inf for joints without limits. position: (n,), at rest. blocks:
     indices of synchronised joints, independent of other blocks; those of the first one arrive together. None:
     all joints are one block.
 
     limits: of velocity, acceleration and jerk, each (n,). plan: the one being followed, from its beginning to
     rest; None before the first. elapsed: time since its beginning [s].
+
+    guard: whether a plan to rest may stay between low and high (n,), along positions (k, n); None: always.
+    follows: whether the last setpoint followed a moving target; then the plan is only a way to rest.
     """
 
     def __init__(
@@ -348,12 +366,14 @@ class PlannedMotion:
         self.limits: tuple[Array, Array, Array] = (np.ones(self.n), np.ones(self.n), np.ones(self.n))
         self._pace: ToolPace | None = None
         self.keeps: Callable[[Array], bool] | None = None  # whether any plan may move along positions (k, n)
+        self.guard: Guard | None = None
         self._resting = self._settled = True  # there is no plan to follow
         self.reset(position)
 
     def set_blocks(self, blocks: Sequence[NDArray[np.int64]]) -> None:
         """Set which joints are synchronised, from the next plan on."""
         self._planner = Planner(blocks)
+        self._pursuits = [Pursuit(len(columns)) for columns in blocks]
 
     def set_limits(self, velocity: ArrayLike, acceleration: ArrayLike, jerk: ArrayLike) -> None:
         """Set the limits, each (n,) > 0, in rad or m and seconds. Faster joints slow down."""
@@ -387,6 +407,8 @@ class PlannedMotion:
         self._resting = True
         self._returning = False
         self.elapsed = 0.0
+        self._moving_target: tuple[MotionState, float] | None = None  # and the smoothing
+        self.follows = False
 
     def go_to(self, target: ArrayLike) -> None:
         """Move to target (n,), clipped to the limits; joints without limits take the shorter way."""
@@ -394,6 +416,7 @@ class PlannedMotion:
         self._target = np.clip(wanted, self.lower, self.upper)
         self._settled = False
         self._resting = False
+        self._moving_target = None
 
     def follow_path(self, path: TimedPath) -> None:
         """Follow a timed path. Raises InputError unless it starts at the resting joints."""
@@ -407,11 +430,13 @@ class PlannedMotion:
         self._use(path, self.limits[2])
         self._target = path.positions[-1].copy()
         self._settled, self._resting = True, False
+        self._moving_target = None
 
     def stop(self) -> None:
         """Stop as soon as the limits allow, and drop the target."""
         self._target = None
         self._settled = self._resting
+        self._moving_target = None
 
     @property
     def target(self) -> Array:
@@ -453,18 +478,6 @@ class PlannedMotion:
     def outside(self) -> NDArray[np.bool_]:
         """Which joints (n,) are outside their position limits."""
         return (self.position < self.lower - ROUNDING) | (self.position > self.upper + ROUNDING)
-
-    def step(self, dt: float) -> tuple[Array, Array]:
-        """Advance by dt [s] and return position and velocity, each (n,).
-
-        A target given since the last setpoint takes effect from that setpoint, so that the next setpoint
-        already moves.
-        """
-        if not self._resting and dt > 0.0:
-            if not self._settled and not (self._returning and self._target is not None):
-                self._replan()
-            self.carry_on(dt)
-        return self.position, self.velocity
 
     def carry_on(self, dt: float) -> None:
         """Advance by dt [s] on the present plan, without regard to the target."""
@@ -556,66 +569,6 @@ class PlannedMotion:
             return plan
         return self._pace.slowed(plan, within)
 
-
-def near_turn(target: Array, position: Array, endless: NDArray[np.bool_]) -> Array:
-    """Return target (n,), endless joints less than half a turn away from position (n,)."""
-    if not endless.any():
-        return target
-    turn = target - position
-    return np.where(endless, position + (turn - TURN * np.round(turn / TURN)), target)
-
-
-Guard: TypeAlias = Callable[[Array, Array, Callable[[], Array]], bool]
-BARELY = 1e-6  # [rad or m] beyond a limit, by rounding
-
-
-class JointMotion(PlannedMotion):
-    """Follows a moving target step by step, and moves to targets at rest like PlannedMotion.
-
-    From every setpoint of a moving target a plan to rest respects the position limits; where there is no such
-    setpoint, the previous plan continues.
-
-    guard: whether such a plan may stay between low and high (n,), along positions (k, n); None: always.
-    follows: whether the last setpoint followed a moving target; then the plan is only a way to rest.
-    """
-
-    def __init__(
-        self,
-        lower: ArrayLike,
-        upper: ArrayLike,
-        position: ArrayLike,
-        blocks: Sequence[NDArray[np.int64]] | None = None,
-    ) -> None:
-        """Arguments as of PlannedMotion."""
-        super().__init__(lower, upper, position, blocks)
-        self.guard: Guard | None = None
-
-    def set_blocks(self, blocks: Sequence[NDArray[np.int64]]) -> None:
-        """Set which joints are synchronised, from the next setpoint on."""
-        super().set_blocks(blocks)
-        self._pursuits = [Pursuit(len(columns)) for columns in blocks]
-
-    def reset(self, position: ArrayLike) -> None:
-        """Rest at position (n,), inside the limits or not, and forget the target."""
-        super().reset(position)
-        self._moving_target: tuple[MotionState, float] | None = None  # and the smoothing
-        self.follows = False
-
-    def go_to(self, target: ArrayLike) -> None:
-        """Move to target (n,), clipped to the limits; joints without limits take the shorter way."""
-        super().go_to(target)
-        self._moving_target = None
-
-    def follow_path(self, path: TimedPath) -> None:
-        """Follow a timed path. Raises InputError unless it starts at the resting joints."""
-        super().follow_path(path)
-        self._moving_target = None
-
-    def stop(self) -> None:
-        """Stop as soon as the limits allow, and drop the target."""
-        super().stop()
-        self._moving_target = None
-
     def follow(self, target: MotionState, smoothing: float) -> None:
         """Follow a moving target; target: its state at the time of the next setpoint. Call before each one.
 
@@ -636,11 +589,18 @@ class JointMotion(PlannedMotion):
         return other
 
     def step(self, dt: float) -> tuple[Array, Array]:
-        """Advance by dt [s] and return position and velocity, each (n,); see PlannedMotion."""
-        if self._resting or dt <= 0.0:
-            return self.position, self.velocity
-        self.follows = self._moving_target is not None and self._followed(dt)
-        return (self.position, self.velocity) if self.follows else super().step(dt)
+        """Advance by dt [s] and return position and velocity, each (n,).
+
+        A target given since the last setpoint takes effect from that setpoint, so that the next setpoint
+        already moves.
+        """
+        if not self._resting and dt > 0.0:
+            self.follows = self._moving_target is not None and self._followed(dt)
+            if not self.follows:
+                if not self._settled and not (self._returning and self._target is not None):
+                    self._replan()
+                self.carry_on(dt)
+        return self.position, self.velocity
 
     def _followed(self, dt: float) -> bool:
         """Advance by dt [s] after the moving target; False if the arm could not come to rest from there."""

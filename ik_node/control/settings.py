@@ -20,10 +20,65 @@ from ik_node.solver.methods import METHODS
 from ik_node.solver.restarts import SCHEDULES
 from ik_node.solver.workspace_bounds import radial_bounds
 
+NO_CLUTCH = 'none'
+
+
+AXES = 'xyz'
+
+
+class Workspace:
+    """A box low to high, (3,) each [m], in the base frame. given: by the user, else it is the arm's reach."""
+
+    def __init__(self, low: Array, high: Array, given: bool) -> None:
+        self.low, self.high, self.given = low, high, given
+
+    @classmethod
+    def of(cls, arm: Arm, corners: Sequence[float]) -> Workspace:
+        """Return the box of corners (least x, y, z, largest x, y, z); if all are 0, its reach."""
+        if any(corners):
+            return cls(np.array(corners[:3]), np.array(corners[3:]), given=True)
+        low, high = np.full(3, -np.inf), np.full(3, np.inf)
+        for row in radial_bounds(arm):
+            low, high = np.maximum(low, row[:3] - row[4]), np.minimum(high, row[:3] + row[4])
+        return cls(low, high, given=False)
+
+    @staticmethod
+    def check(corners: Sequence[float]) -> None:
+        """Raise InputError for corners that span no box."""
+        if any(corners) and not all(low < high for low, high in zip(corners[:3], corners[3:], strict=True)):
+            raise InputError(
+                'parameter workspace must be the least x, y, z and then the largest x, y, z, each greater '
+                f'than the least, got {list(corners)}'
+            )
+
+    def describe(self) -> str:
+        """Return one line for the log."""
+        spans = ', '.join(f'{AXES[i]} {self.low[i]:.3f} to {self.high[i]:.3f}' for i in range(3))
+        return (
+            f'workspace of the tool point [m]: {spans} ({"as given" if self.given else "reach of the arm"})'
+        )
+
+    def outside(self, point: Array, slack: float = 0.0) -> str | None:
+        """Return by which coordinate a point (3,) is outside by more than slack [m], None if it is inside."""
+        for axis, value, low, high in zip(AXES, point.tolist(), self.low, self.high, strict=True):
+            if not low - slack <= value <= high + slack:
+                return f'{axis} {value:.4g}, allowed: {low:.4g} to {high:.4g}'
+        return None
+
+    def around(self, other: Workspace) -> Workspace:
+        """Return the smallest box around this one and another."""
+        return Workspace(np.minimum(self.low, other.low), np.maximum(self.high, other.high), other.given)
+
+    def reaching(self, point: Array) -> Workspace:
+        """Return the smallest box around this one and a point (3,)."""
+        return Workspace(np.minimum(self.low, point), np.maximum(self.high, point), self.given)
+
 
 @dataclass(frozen=True)
-class DescriptionSettings(HasTool):
-    """Where the description of the robot comes from, the links of its arm and the tool."""
+class ArmSettings(HasTool):
+    """The parameters of ik_node, in the order of config/ik_node.yaml."""
+
+    # Description
 
     robot_description: str = parameter(
         '',
@@ -61,59 +116,7 @@ class DescriptionSettings(HasTool):
     )
     tool_point: tuple[float, ...] = parameter((0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3)
 
-
-@dataclass(frozen=True)
-class GoalSettings:
-    """Goals that cannot be met, goals that move, corners of paths, and how old a goal may be."""
-
-    on_unreachable: str = parameter(
-        'auto',
-        'response to a goal that cannot be met: move to the closest configuration, or hold the position; '
-        'auto: hold if the joints are measured and the position cannot be met, else closest',
-        choices=('auto', 'closest', 'hold'),
-    )
-    follow_goals: bool = parameter(
-        True, 'follow a stream of goals as one moving goal; false: the arm stops at every goal'
-    )
-    smoothing: float = parameter(
-        0.04,
-        'time constant of following a moving goal [s]; larger values are smoother and lag more',
-        low=0.01,
-        high=2.0,
-    )
-    path_corners: str = parameter(
-        'stop',
-        'corners of goal_path: stop at each pose, or blend one line into the next',
-        choices=('stop', 'blend'),
-    )
-    path_blend: float = parameter(
-        0.02,
-        'distance from a corner within which a blended path may leave the lines [m]',
-        low=1e-4,
-        high=10.0,
-    )
-    path_direction: str = parameter(
-        'keep',
-        'tool direction along goal_path: that of the poses, or free',
-        choices=('keep', 'free'),
-    )
-    path_partial: bool = parameter(
-        False, 'execute the feasible part of a goal_path instead of rejecting the path'
-    )
-    path_speed: float = parameter(
-        0.0, 'speed limit of the tool point along goal_path [m/s]; 0: none', low=0.0, high=100.0
-    )
-    goal_timeout: float = parameter(
-        1.0,
-        'maximum age of the stamp of a goal, and how far it may be in the future [s]; a zero stamp is '
-        'always accepted',
-        low=1e-3,
-    )
-
-
-@dataclass(frozen=True)
-class SearchSettings:
-    """Local method, restarts and tolerances."""
+    # Search
 
     solver: str = parameter('lm', 'local method', choices=tuple(METHODS))
     solver_switches_off: str = parameter(
@@ -172,13 +175,53 @@ class SearchSettings:
             'direction_weight': self.direction_weight or None,
         }
 
+    # Goal
 
-NO_CLUTCH = 'none'
+    on_unreachable: str = parameter(
+        'auto',
+        'response to a goal that cannot be met: move to the closest configuration, or hold the position; '
+        'auto: hold if the joints are measured and the position cannot be met, else closest',
+        choices=('auto', 'closest', 'hold'),
+    )
+    follow_goals: bool = parameter(
+        True, 'follow a stream of goals as one moving goal; false: the arm stops at every goal'
+    )
+    smoothing: float = parameter(
+        0.04,
+        'time constant of following a moving goal [s]; larger values are smoother and lag more',
+        low=0.01,
+        high=2.0,
+    )
+    path_corners: str = parameter(
+        'stop',
+        'corners of goal_path: stop at each pose, or blend one line into the next',
+        choices=('stop', 'blend'),
+    )
+    path_blend: float = parameter(
+        0.02,
+        'distance from a corner within which a blended path may leave the lines [m]',
+        low=1e-4,
+        high=10.0,
+    )
+    path_direction: str = parameter(
+        'keep',
+        'tool direction along goal_path: that of the poses, or free',
+        choices=('keep', 'free'),
+    )
+    path_partial: bool = parameter(
+        False, 'execute the feasible part of a goal_path instead of rejecting the path'
+    )
+    path_speed: float = parameter(
+        0.0, 'speed limit of the tool point along goal_path [m/s]; 0: none', low=0.0, high=100.0
+    )
+    goal_timeout: float = parameter(
+        1.0,
+        'maximum age of the stamp of a goal, and how far it may be in the future [s]; a zero stamp is '
+        'always accepted',
+        low=1e-3,
+    )
 
-
-@dataclass(frozen=True)
-class TeleopSettings:
-    """Scales of twists and joint velocities, and the clutch."""
+    # Teleop
 
     command_in_type: str = parameter(
         'unitless',
@@ -211,61 +254,7 @@ class TeleopSettings:
         0.5, 'time without a true on ~/enable after which the clutch opens [s]', low=0.01, high=10.0
     )
 
-
-AXES = 'xyz'
-
-
-class Workspace:
-    """A box low to high, (3,) each [m], in the base frame. given: by the user, else it is the arm's reach."""
-
-    def __init__(self, low: Array, high: Array, given: bool) -> None:
-        self.low, self.high, self.given = low, high, given
-
-    @classmethod
-    def of(cls, arm: Arm, corners: Sequence[float]) -> Workspace:
-        """Return the box of corners (least x, y, z, largest x, y, z); if all are 0, its reach."""
-        if any(corners):
-            return cls(np.array(corners[:3]), np.array(corners[3:]), given=True)
-        low, high = np.full(3, -np.inf), np.full(3, np.inf)
-        for row in radial_bounds(arm):
-            low, high = np.maximum(low, row[:3] - row[4]), np.minimum(high, row[:3] + row[4])
-        return cls(low, high, given=False)
-
-    @staticmethod
-    def check(corners: Sequence[float]) -> None:
-        """Raise InputError for corners that span no box."""
-        if any(corners) and not all(low < high for low, high in zip(corners[:3], corners[3:], strict=True)):
-            raise InputError(
-                'parameter workspace must be the least x, y, z and then the largest x, y, z, each greater '
-                f'than the least, got {list(corners)}'
-            )
-
-    def describe(self) -> str:
-        """Return one line for the log."""
-        spans = ', '.join(f'{AXES[i]} {self.low[i]:.3f} to {self.high[i]:.3f}' for i in range(3))
-        return (
-            f'workspace of the tool point [m]: {spans} ({"as given" if self.given else "reach of the arm"})'
-        )
-
-    def outside(self, point: Array, slack: float = 0.0) -> str | None:
-        """Return by which coordinate a point (3,) is outside by more than slack [m], None if it is inside."""
-        for axis, value, low, high in zip(AXES, point.tolist(), self.low, self.high, strict=True):
-            if not low - slack <= value <= high + slack:
-                return f'{axis} {value:.4g}, allowed: {low:.4g} to {high:.4g}'
-        return None
-
-    def around(self, other: Workspace) -> Workspace:
-        """Return the smallest box around this one and another."""
-        return Workspace(np.minimum(self.low, other.low), np.maximum(self.high, other.high), other.given)
-
-    def reaching(self, point: Array) -> Workspace:
-        """Return the smallest box around this one and a point (3,)."""
-        return Workspace(np.minimum(self.low, point), np.maximum(self.high, point), self.given)
-
-
-@dataclass(frozen=True)
-class ArmSettings(TeleopSettings, GoalSettings, SearchSettings, DescriptionSettings):
-    """The parameters of ik_node, in the order of config/ik_node.yaml: those of the last base come first."""
+    # Output, motion and checks
 
     output: str = parameter(
         'joint_states',
