@@ -133,7 +133,7 @@ def another_description(draw: Draw) -> Plan:
     yield Action(draw.length - BACK, lambda arena: arena.describe(mine.text))
 
 
-# Garbage
+# GcPolicy
 
 
 def garbage_in_goals(draw: Draw) -> Plan:

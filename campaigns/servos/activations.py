@@ -12,7 +12,7 @@ from campaigns.servos.chance import DEGREE, random_faults, scatter
 from campaigns.servos.outcome import Outcome
 from campaigns.servos.remedies import not_said
 from ik_node.errors import IkError
-from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
+from ik_node.servos.arm.cycle import ArmOptions, ServoLoop
 from ik_node.servos.arm.snapshot import POWERED, Commands, Counts
 from ik_node.servos.arm.survey import memories, survey
 from ik_node.servos.bus.serial_transport import SerialTransport
@@ -73,7 +73,7 @@ class Activation:
             servos = survey(transport, profile)
             calibration = calibrate(profile, memories(servos))
             commands = Commands(profile.names)
-            cycle = ArmCycle(transport, servos, calibration, ArmOptions(), commands, Counts())
+            cycle = ServoLoop(transport, servos, calibration, ArmOptions(), commands, Counts())
             cycle.switch_on(0)
             self.ended = 'torque on'
             for _ in range(5):

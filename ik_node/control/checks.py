@@ -487,7 +487,7 @@ CLEARANCE_EN_ROUTE = 0.5 * CLEARANCE  # [m] during the rest of a motion, when an
 ALTERNATIVES = 8  # number of other solutions to try
 
 Preview = Callable[[Array], JointMotion]  # a copy of the motion to these targets
-Others = Callable[[float], Mapping[str, Array]]  # future positions of other arms, see SharedRobot.ahead
+Others = Callable[[float], Mapping[str, Array]]  # future positions of other arms, see JointArbiter.ahead
 
 
 class MotionCheck:

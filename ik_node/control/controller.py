@@ -22,14 +22,14 @@ from ik_node.control.locks import OrderedLock, Rank
 from ik_node.errors import InputError
 from ik_node.steady import steady
 
-from .joints import ArmJoints, Feedback, SharedRobot
+from .joints import ArmMotion, Feedback, JointArbiter
 from .models import ArmModel, Columns, JointModel
 from .motion import JointMotion
 from .outputs import Output, Outputs
 from .requests import Aim, Level, Report, Request, Snapshot, TargetPlan, arrival_at, condition
 from .setpoint import Setpoint
 from .settings import ArmSettings
-from .solving import Targets, targets_of
+from .solving import GoalSolver, goal_solver_of
 from .states import COMMANDING, ON_ITS_WAY, READY, REJECTING, TRANSITIONS, Event, State
 
 KEPT = 16  # maximum number of queued requests per tool
@@ -363,9 +363,9 @@ class ArmController:
         self,
         report: Callable[[Report], None],
         outputs: Sequence[Output] = (),
-        robot: SharedRobot | None = None,
+        robot: JointArbiter | None = None,
     ) -> None:
-        self._robot = SharedRobot() if robot is None else robot
+        self._robot = JointArbiter() if robot is None else robot
         self._lock = self._robot.lock
         self._reports, self._outputs = ReportQueue(report), Outputs(outputs)
         self._state = State.UNCONFIGURED
@@ -373,8 +373,8 @@ class ArmController:
         self._stopped = False  # a stop was requested, and no resume since
         self._feedback = Feedback()
         self._model: JointModel | None = None
-        self._joints: ArmJoints  # of the model
-        self._targets: Targets
+        self._joints: ArmMotion  # of the model
+        self._targets: GoalSolver
         self._settings: ArmSettings
         self._interruptions = 0  # as in Snapshot
         self._goals = 0  # that moved joints of the arm
@@ -652,7 +652,7 @@ class ArmController:
             return None
         passed = 0.0 if last == -math.inf else max(time - last, 0.0)
         dt = min(passed, MOST_PERIODS / self._settings.publish_rate)
-        missed = passed - dt if self._outputs.carry_on(last) else 0.0
+        missed = passed - dt if self._outputs.advance(last) else 0.0
         if self._state in ON_ITS_WAY:
             follows = self._state is State.TELEOPERATED or self._settings.follow_goals
             target = self._targets.moving(time) if follows else None
@@ -670,7 +670,7 @@ class ArmController:
         if self._outputs.behind(self._ticked):
             return
         if self._state in ON_ITS_WAY:
-            inexact = lacking = self._lacking() if self._tracker.pursues else None
+            inexact = lacking = self._unreached_joint() if self._tracker.pursues else None
             if inexact is not None:
                 if not self._tracker.waited(self._ticked):
                     return
@@ -690,7 +690,7 @@ class ArmController:
         self._unsettled = math.inf
         self._on(Event.RESTED if self._active else Event.DEACTIVATE)
 
-    def _lacking(self) -> str | None:
+    def _unreached_joint(self) -> str | None:
         """Return why an arm with constant commands has not arrived yet, None if it has."""
         if not self._outputs.done():
             return 'the controller has not ended its trajectory'
@@ -707,7 +707,7 @@ class ArmController:
             self._fault(silent)
         if self._state in ON_ITS_WAY:
             waited = self._joints.waiting
-            if (stopped := self._joints.keep_back(self._feedback)) is not None:
+            if (stopped := self._joints.pause_for_late_measurements(self._feedback)) is not None:
                 self._brake(stopped)
             elif self._joints.waiting != waited:
                 self._reports.state('continuing' if waited else 'late', self._state, self.condition())
@@ -735,8 +735,8 @@ class ArmController:
             places = {} if before is None else before.joints.named(self._joints.values(self._feedback)[0])
             self._model, self._settings = model, settings
             self._feedback.judge(model.joints)
-            self._targets = targets_of(model)
-            self._joints = self._robot.put(self, ArmJoints(model, settings, places, self._robot))
+            self._targets = goal_solver_of(model)
+            self._joints = self._robot.put(self, ArmMotion(model, settings, places, self._robot))
             self._epoch += 1
             self._tracker.end(self._state, 'the arm has changed')
             if not self._feedback.expected:
@@ -890,7 +890,7 @@ class ArmController:
         rates: tuple[Array, Array] | None = None,
         since: int | None = None,
     ) -> bool:
-        """Continue to joints (arm.n,) as Targets.steer does, at time [s]; False if the arm is not ready.
+        """Continue to joints (arm.n,) as GoalSolver.steer does, at time [s]; False if the arm is not ready.
 
         since: Snapshot.interruptions when joints were determined: nothing moves if there was one after that.
         """

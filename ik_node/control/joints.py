@@ -355,7 +355,7 @@ class FollowingError:
                 return late(self._newest - time)
         return None
 
-    def elsewhere(self, measured: Array, places: Array) -> str | None:
+    def farthest_from(self, measured: Array, places: Array) -> str | None:
         """Return which joint is measured (n,), NaN: not, farther than its tolerance from positions (n,)."""
         return self._beyond(self.apart(measured, places), self._tolerance)
 
@@ -469,7 +469,7 @@ class JointGroup:
         caught_up: time [s] before dt during which the plan advanced without setpoints.
         """
         if caught_up > 0.0:
-            self.motion.carry_on(caught_up)
+            self.motion.advance(caught_up)
         position, velocity = self.motion.step(dt)
         return self.gate.reject(position, velocity, dt + caught_up)
 
@@ -485,7 +485,7 @@ class JointGroup:
 
 
 class Neighbour(Protocol):
-    """The part of ArmJoints that other arms of the robot use."""
+    """The part of ArmMotion that other arms of the robot use."""
 
     @property
     def groups(self) -> Sequence[JointGroup]: ...
@@ -498,7 +498,7 @@ class Neighbour(Protocol):
 SomeArm = TypeVar('SomeArm', bound=Neighbour)
 
 
-class SharedRobot:
+class JointArbiter:
     """The arms of one robot. lock: held during changes of an arm. output: held while setpoints are sent.
 
     Every joint is commanded by at most one arm. The first arm publishes joints that belong to none.
@@ -598,7 +598,7 @@ PROMPT = 0.001, 0.01  # [m, rad] from its target within which a joint has arrive
 ANNOUNCE_PERIOD = 0.1  # [s] between announcements of changes while the arm follows a moving target
 
 
-class ArmJoints:
+class ArmMotion:
     """The joints that an arm commands, and their motion: one group; others follow once a goal names them.
 
     arm: the group of the arm. without_position: joints to be commanded, of the arm and of its controller,
@@ -611,7 +611,7 @@ class ArmJoints:
         model: JointModel,
         settings: ArmSettings,
         positions: Mapping[str, float],
-        robot: SharedRobot,
+        robot: JointArbiter,
     ) -> None:
         """positions: by joint name; other joints of the arm: home; the rest: rest position."""
         self._model, self._settings, self._robot = model, settings, robot
@@ -893,7 +893,7 @@ class ArmJoints:
     def blocked(self) -> str | None:
         """Return why the arm must not continue; None if it may.
 
-        Checked when another arm has changed its motion, and when a stream of goals has ended.
+        CheckReport when another arm has changed its motion, and when a stream of goals has ended.
         """
         motion = self.arm.motion
         changed = self._robot.take_change(self)
@@ -910,7 +910,7 @@ class ArmJoints:
         for group in self.groups:
             group.stop()
 
-    def keep_back(self, feedback: Feedback) -> str | None:
+    def pause_for_late_measurements(self, feedback: Feedback) -> str | None:
         """Brake and wait while measurements are so late that the command is too far ahead of them.
 
         Return why the arm must stop instead: a path cannot be resumed, or the motion would collide.
@@ -995,7 +995,7 @@ class ArmJoints:
         """Return a setpoint with the trajectory to send with it, if any; see step."""
         if not trajectories.due(setpoint, self.moving, self.braking):
             return setpoint, None
-        if trajectories.astray and not self._fall_back(trajectories.resume()):
+        if trajectories.diverged and not self._fall_back(trajectories.resume()):
             return None, 'trajectory dropped: the controller has left the motion'
         motions = [(group.names, group.motion) for group in self.groups]
         trajectory = trajectories.next(setpoint, motion_ahead(motions))
@@ -1003,19 +1003,19 @@ class ArmJoints:
         rejection = reject_trajectory(trajectory, [group.gate for group in self.groups], checks)
         if rejection is not None:
             return None if self.braking else setpoint, f'trajectory dropped: {rejection}'
-        if setpoint.time >= trajectories.ends and self._elsewhere(trajectory, feedback):
+        if setpoint.time >= trajectories.ends and self._far_from(trajectory, feedback):
             trajectories.withhold()  # following_error() reports an arm that does not follow
             return setpoint, None
         trajectories.sent(trajectory)
         return replace(setpoint, trajectory=trajectory), None
 
-    def _elsewhere(self, trajectory: JointTrajectory, feedback: Feedback) -> bool:
+    def _far_from(self, trajectory: JointTrajectory, feedback: Feedback) -> bool:
         """Whether the arm is not at the start of a trajectory for a controller at rest."""
         if not feedback.expected:
             return False
         starts = dict(zip(trajectory.names, trajectory.positions[0].tolist(), strict=True))
         begin = np.array([starts[name] for name in self.arm.names])
-        return self._following.elsewhere(self._measured(feedback), begin) is not None
+        return self._following.farthest_from(self._measured(feedback), begin) is not None
 
     def _fall_back(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
         """Continue from the state of a controller, by joint name; return whether all of its joints can."""
@@ -1025,7 +1025,7 @@ class ArmJoints:
         self._plans = [group.motion.plan for group in self.groups]
         return True
 
-    def lacking(self, feedback: Feedback, tolerance: Array) -> str | None:
+    def unreached_joint(self, feedback: Feedback, tolerance: Array) -> str | None:
         """Return which joints are farther than tolerance (k,) from their targets; None if none is."""
         measured, targets = self._measured(feedback), self.arm.motion.position
         errors = self._following.apart(measured, targets)
@@ -1047,7 +1047,7 @@ class ArmJoints:
     def hanging(self, feedback: Feedback) -> str | None:
         """Return which joints are farther than their arrival tolerance from their targets, and what helps."""
         tolerance = self._model.arrival_tolerance(self._settings)
-        found = self.lacking(feedback, tolerance)
+        found = self.unreached_joint(feedback, tolerance)
         return found and (
             f'{found}: raise the P gain of their servos or take load off, or, if that is near enough, raise '
             f'arrival_tolerance ({self._settings.arrival_tolerance:g} rad; linear_arrival_tolerance: '
@@ -1057,7 +1057,9 @@ class ArmJoints:
     def inexact(self, feedback: Feedback) -> str | None:
         """Return which joints are not quite at their targets, None if all are."""
         prompt = np.where(self._model.prismatic, *PROMPT)
-        return self.lacking(feedback, np.minimum(prompt, self._model.arrival_tolerance(self._settings)))
+        return self.unreached_joint(
+            feedback, np.minimum(prompt, self._model.arrival_tolerance(self._settings))
+        )
 
     def following_error(
         self, positions: Mapping[str, float], time: float, received: float, lag: float

@@ -479,7 +479,7 @@ class JointMotion:
         """Which joints (n,) are outside their position limits."""
         return (self.position < self.lower - ROUNDING) | (self.position > self.upper + ROUNDING)
 
-    def carry_on(self, dt: float) -> None:
+    def advance(self, dt: float) -> None:
         """Advance by dt [s] on the present plan, without regard to the target."""
         if self.plan is None or self._resting:
             return
@@ -599,7 +599,7 @@ class JointMotion:
             if not self.follows:
                 if not self._settled and not (self._returning and self._target is not None):
                     self._replan()
-                self.carry_on(dt)
+                self.advance(dt)
         return self.position, self.velocity
 
     def _followed(self, dt: float) -> bool:

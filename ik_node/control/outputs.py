@@ -110,7 +110,7 @@ class TrajectoryStreamer:
         return self._delay - MARGIN - self._expected
 
     @property
-    def astray(self) -> bool:
+    def diverged(self) -> bool:
         """Whether the controller deviates from the setpoints."""
         return self._running is not None and (self._astray or (self.time < self.ends and self.slack < 0.0))
 
@@ -236,7 +236,7 @@ class TrajectoryStreamer:
         """Note that no trajectory is sent: the controller continues the last one."""
         self._due = self._astray = True
 
-    def postponed(self, late: float) -> JointTrajectory | None:
+    def delayed(self, late: float) -> JointTrajectory | None:
         """Return the last trajectory, for a controller at rest that gets it late [s] after its setpoint."""
         self._postpone(max(late, 0.0))
         return self._shifted(max(late, 0.0))
@@ -419,7 +419,7 @@ class TrajectoryStreamer:
             self._halt = _stop(flight, reference, rates, bounds, now, expected)
             return self._halt
         if now >= running.ends:
-            if not (faulted and _is_astray(running, measured, now)):
+            if not (faulted and _diverged(running, measured, now)):
                 return None
             self._halt = _hold(running, measured, bounds, now)
             return self._halt
@@ -517,7 +517,7 @@ def _places(last: JointTrajectory, measured: Mapping[str, float], now: float) ->
     return np.array([measured.get(name, place) for name, place in zip(last.names, expected, strict=True)])
 
 
-def _is_astray(last: JointTrajectory, measured: Mapping[str, float], now: float) -> bool:
+def _diverged(last: JointTrajectory, measured: Mapping[str, float], now: float) -> bool:
     """Whether joints are not where the last trajectory has ended."""
     return bool(np.abs(_places(last, measured, now) - last.positions[-1]).max() > ASTRAY)
 
@@ -609,7 +609,7 @@ class Outputs:
         """How much later than usual [s] a controller executes the setpoints."""
         return 0.0 if self.trajectories is None else self.trajectories.lag
 
-    def carry_on(self, time: float) -> bool:
+    def advance(self, time: float) -> bool:
         """Whether a controller continues at time [s] without setpoints."""
         return self.trajectories is not None and self.trajectories.under_way(time)
 
@@ -631,7 +631,7 @@ class Outputs:
             return setpoint, ''
         late = self._late(setpoint.time)
         if not trajectories.replaces:
-            return replace(setpoint, trajectory=trajectories.postponed(late)), ''
+            return replace(setpoint, trajectory=trajectories.delayed(late)), ''
         if late <= trajectories.slack:
             self._late_since = math.inf
             return setpoint, ''

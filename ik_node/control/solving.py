@@ -158,7 +158,7 @@ class Followed:
         return 0.0 <= arrival - self.arrival < STREAM_GAP
 
 
-class Targets(ABC):
+class GoalSolver(ABC):
     """Turns goals into joint targets. A goal soon after another continues from the solution of that one."""
 
     def __init__(self, model: JointModel) -> None:
@@ -314,7 +314,7 @@ class Targets(ABC):
         """Return the solution for the tool, all joints (k,), and a sentence on a change of branch or ''."""
 
 
-class ArmTargets(Targets):
+class ArmGoalSolver(GoalSolver):
     """The targets of an arm with one tool."""
 
     model: ArmModel
@@ -348,7 +348,7 @@ class ArmTargets(Targets):
         return solution, solution.q, ''
 
 
-class TreeTargets(Targets):
+class TreeGoalSolver(GoalSolver):
     """Every goal is solved together with the last ones of the other tools, which stay without one.
 
     Goals of different tools come at different times: every tool has a stream for the joints that only it
@@ -424,6 +424,6 @@ def _told(tool: str, found: TreeSolution) -> Solution:
     return own
 
 
-def targets_of(model: JointModel) -> Targets:
+def goal_solver_of(model: JointModel) -> GoalSolver:
     """Return the targets for a model."""
-    return TreeTargets(model) if isinstance(model, TreeModel) else ArmTargets(model)
+    return TreeGoalSolver(model) if isinstance(model, TreeModel) else ArmGoalSolver(model)

@@ -56,7 +56,7 @@ from .interfaces import (
 KEPT = 50  # own messages that may still be received
 
 
-class ForeignGoals:
+class ExternalGoalFilter:
     """Tells the goals of other nodes from those that this node sent and receives like any other.
 
     Not by their stamps alone: with a simulated clock that has not started, all stamps are zero.

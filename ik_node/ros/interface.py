@@ -23,7 +23,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from ik_node.checks import Array
 from ik_node.control.controller import ArmController, Inbox, Statistics
-from ik_node.control.joints import SharedRobot
+from ik_node.control.joints import JointArbiter
 from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.outputs import Output
 from ik_node.control.requests import HomeRequest, Level, Report, Snapshot
@@ -521,7 +521,7 @@ class NodeContext:
     inbox: Inbox
     queries: Inbox
     statistics: Statistics
-    robot: SharedRobot
+    robot: JointArbiter
     send_now: Callable[[], None]
     clear_driver: Callable[[Sequence[str]], Awaitable[None]]
 

@@ -33,7 +33,7 @@ from ik_node.ros.conversions import array_point, finite_positions, matrix_pose, 
 from ik_node.steady import steady
 from ik_node.tracks import NO_TRACK
 
-from .goals import ForeignGoals, goal_in_base
+from .goals import ExternalGoalFilter, goal_in_base
 from .interfaces import DESCRIPTION, NEWEST, STREAM, Remarks, installed, subscribe
 from .neighbours import Neighbours
 from .parameters import RemoteParameters, ToolSettings, declare
@@ -195,7 +195,7 @@ class MarkerNode(ClosableNode):
         self._values: dict[str, float] = {}  # newest joint positions received
         self._drag, self._remarks = Drag(), Remarks()
         self._goal = Pose()  # what is shown unless it is the tool
-        self._foreign = ForeignGoals()
+        self._foreign = ExternalGoalFilter()
         self._query: tuple[PoseStamped, float] | None = None  # pending query, and when it was sent
         self._unasked: PoseStamped | None = None  # the newest pose that has not been queried
         self._placed: dict[str, Pose] = {}  # markers where they were last put

@@ -36,7 +36,7 @@ from std_srvs.srv import Trigger
 
 from ik_node import kernels
 from ik_node.control.controller import NO_MODEL, Inbox, Statistics
-from ik_node.control.joints import SharedRobot
+from ik_node.control.joints import JointArbiter
 from ik_node.control.models import Models, arms_of, build_models, check_models
 from ik_node.control.outputs import Output
 from ik_node.control.requests import Level, Request
@@ -177,7 +177,7 @@ class ManagedNode(LifecycleNode, ClosableNode):
         self._configured = False
 
 
-class AtRest:
+class OnRest:
     """Stores callbacks until the arm rests; thread-safe."""
 
     def __init__(self, resting: Callable[[], bool]) -> None:
@@ -199,7 +199,7 @@ class AtRest:
             act()
 
 
-class Garbage:
+class GcPolicy:
     """Keeps collections short: one over all loaded modules would stop every thread for 0.1 s and more."""
 
     def settle(self) -> None:
@@ -227,7 +227,7 @@ class GoalThreads:
         self,
         shared: NodeContext,
         tools: Sequence[ToolInterface],
-        switch: RobotSwitch,
+        switch: DescriptionHandler,
         closing: threading.Event,
     ) -> None:
         """closing: set when the node is about to end."""
@@ -416,7 +416,7 @@ PERIOD = 1.0  # [s] between two looks
 OPEN = 0.05  # [s] for which a look lasts at least
 
 
-class RareEvents(CallbackGroup):
+class QosEventThrottle(CallbackGroup):
     """Excludes the events of a node from the wait set of the executor, except briefly every second.
 
     Every publisher and subscription has two such events for incompatible qualities of service. They are rare,
@@ -626,7 +626,7 @@ class Descriptions:
 KEPT = 'the real arm does not change; deactivate the node before another description is published'
 
 
-class RobotSwitch:
+class DescriptionHandler:
     """The robot in use, and the change to another one.
 
     models: of the robot in use, by its first tool; empty before the first robot. rejected: why the last
@@ -638,7 +638,7 @@ class RobotSwitch:
         tools: Sequence[ToolInterface],
         settings: Callable[[], RobotSettings],
         log: RcutilsLogger,
-        garbage: Garbage | None,
+        garbage: GcPolicy | None,
         closing: threading.Event,
         real: Callable[[], bool],
     ) -> None:
@@ -750,8 +750,8 @@ class Diagnostics:
         self,
         shared: NodeContext,
         tools: Sequence[ToolInterface],
-        switch: RobotSwitch,
-        garbage: Garbage | None,
+        switch: DescriptionHandler,
+        garbage: GcPolicy | None,
     ) -> None:
         self._shared, self._tools, self._switch, self._garbage = shared, tools, switch, garbage
         self._log = shared.node.get_logger()
@@ -847,7 +847,7 @@ BRAKING = 4.0  # [s] within which an arm that is deactivated comes to rest; ros2
 class IkNode(ManagedNode):
     """The node; options are those of rclpy's Node. Raises IkError if it cannot start with its parameters."""
 
-    def __init__(self, garbage: Garbage | None = None, **options: Any) -> None:
+    def __init__(self, garbage: GcPolicy | None = None, **options: Any) -> None:
         """garbage: the collector of the program, if it belongs to this node."""
         super().__init__('ik_node', **options)
         self._settings = declare_robot(self)
@@ -855,8 +855,8 @@ class IkNode(ManagedNode):
         self._inbox, self._queries = Inbox(), Inbox()
         self._statistics = Statistics()
         self._closing = threading.Event()
-        self._rest = AtRest(lambda: self._resting)
-        self._time, self._clocks, self._rare_events = NodeTime(self), Clocks(), RareEvents(self)
+        self._rest = OnRest(lambda: self._resting)
+        self._time, self._clocks, self._rare_events = NodeTime(self), Clocks(), QosEventThrottle(self)
 
         general = self._settings.general
         self._output_names = output_names(general.output)
@@ -867,7 +867,7 @@ class IkNode(ManagedNode):
         if DISPLAY_ONLY in self._output_names:
             self._picture = JointStates(self, self._time, lambda: self._watch.hold_back())
         self._loop = SetpointLoop(self, lambda: 1.0 / self._settings.general.publish_rate, self.setpoint)
-        self._robot, self._frames = SharedRobot(), Frames(self)
+        self._robot, self._frames = JointArbiter(), Frames(self)
         self._urgent = SideNode(self, 'stop')
         shared = NodeContext(
             self,
@@ -885,7 +885,7 @@ class IkNode(ManagedNode):
             ToolInterface(shared, tool, partial(self._settings_of, tool), self._outputs)
             for tool in self._settings.arms
         ]
-        self._switch = RobotSwitch(
+        self._switch = DescriptionHandler(
             self._tools,
             lambda: self._settings,
             self.get_logger(),
@@ -1204,4 +1204,4 @@ class IkNode(ManagedNode):
 
 def main() -> int:
     """Run ik_node."""
-    return run('ik_node', partial(IkNode, garbage=Garbage()))
+    return run('ik_node', partial(IkNode, garbage=GcPolicy()))

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.joints import ArmJoints, Feedback, SharedRobot
+from ik_node.control.joints import ArmMotion, Feedback, JointArbiter
 from ik_node.control.models import JointModel, Models, arms_of, build_models
 from ik_node.control.paths import JointPath, ToolPath
 from ik_node.control.requests import Aim
 from ik_node.control.settings import ArmSettings, RobotSettings
-from ik_node.control.solving import targets_of
+from ik_node.control.solving import goal_solver_of
 from ik_node.errors import IkError, InputError, join_names, quoted
 from ik_node.model.arm import Arm
 from ik_node.model.joint import Joint
@@ -57,7 +57,7 @@ class Move:
 
 
 @dataclass(frozen=True, eq=False)
-class Checked:
+class CheckReport:
     """A program and what a check found. It may run only from start, beginning with point number begin.
 
     start: positions by joint name. again: whether it may continue from its last point to the first. speed:
@@ -86,14 +86,14 @@ def check(
     start: Mapping[str, float],
     begin: int = 0,
     again: bool = False,
-    before: Checked | None = None,
-) -> Checked:
+    before: CheckReport | None = None,
+) -> CheckReport:
     """Check a program for the arm of a model with the settings of its node.
 
     start: positions by joint name. begin: number of the first point to visit. again: the program will start
     anew after its last point. before: an earlier check of the same program, whose configurations are kept.
     """
-    rehearsal = Rehearsal(model, settings, program, start)
+    rehearsal = DryRun(model, settings, program, start)
     if before is not None and before.program == program:
         rehearsal.keep(before.moves)
     points = range(len(program.points))
@@ -103,14 +103,14 @@ def check(
     if not points:
         findings = (Finding('', 'the program has no points'),)
     prismatic = zip(model.joints.variables, model.joints.prismatic, strict=True)
-    result = Checked(program, dict(start), begin, again, settings.speed_scaling, findings)
+    result = CheckReport(program, dict(start), begin, again, settings.speed_scaling, findings)
     if any(finding.serious for finding in findings):
         return result
     moves = tuple(rehearsal.moves.get(k) or Move({}) for k in points)
     return replace(result, moves=moves, prismatic=frozenset(name for name, slides in prismatic if slides))
 
 
-class Rehearsal:
+class DryRun:
     """An arm in thought, which visits points by the motions that its node would make.
 
     findings: so far. moves: by index of the point, of those that can be reached.
@@ -219,10 +219,10 @@ class Rehearsal:
         """Move as the node would. Raises InputError where it would reject the goal."""
         scaled = max(self._settings.speed_scaling * speed, LEAST_SCALING)
         settings = replace(self._settings, speed_scaling=scaled)
-        joints = ArmJoints(self._model, settings, self._places, SharedRobot())
+        joints = ArmMotion(self._model, settings, self._places, JointArbiter())
         values, start = joints.values(Feedback())[0], joints.start_of(self._program.tool)
         joints.motion_check.check_goal(aim, self._program.tool)
-        plan = targets_of(self._model).find(aim, self._program.tool, 0.0, start, settings)
+        plan = goal_solver_of(self._model).find(aim, self._program.tool, 0.0, start, settings)
         plan = joints.motion_check.choose(plan, self._program.tool, values, joints.arm.preview)
         if plan.partial or plan.joints is None:
             raise InputError(plan.message)
@@ -361,8 +361,8 @@ class Checker:
         start: Mapping[str, float],
         begin: int = 0,
         again: bool = False,
-        before: Checked | None = None,
-    ) -> Checked:
+        before: CheckReport | None = None,
+    ) -> CheckReport:
         """Check a program for a robot description with the settings of its node; arguments as of check.
 
         Raises IkError if there is no such arm.

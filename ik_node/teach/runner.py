@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ik_node.checks import Array, count_in
 from ik_node.errors import OTHER_USER, InputError, quoted
 
-from .check import Checked
+from .check import CheckReport
 
 PATIENCE = 20.0  # [s] for the answer of ik_node to a goal
 REPEAT = 2.0  # [s] for which ik_node takes the same joint goal for a repeat of the last one, and more
@@ -60,7 +60,7 @@ class Runner:
     point that the arm moves to next; passes: how often the whole program was run.
     """
 
-    def __init__(self, checked: Checked, loops: int = 1, single: bool = False) -> None:
+    def __init__(self, checked: CheckReport, loops: int = 1, single: bool = False) -> None:
         """loops: how often to run the whole program, 0 for ever. single: pause at the first point.
 
         Raises InputError if the check has not passed, or was for one run only.

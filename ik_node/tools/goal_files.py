@@ -28,7 +28,7 @@ from ik_node.errors import InputError, path_text, quoted
 Read = Callable[[Sequence[str], int], Iterator[pa.RecordBatch]]
 
 
-class Opened(NamedTuple):
+class TableReader(NamedTuple):
     """names: of the columns. rows: how many; counted: whether that is exact. files: all that is read.
 
     read: columns, and rows at once, to batches in the order of the file, of any sizes.
@@ -41,7 +41,7 @@ class Opened(NamedTuple):
     counted: bool = True
 
 
-class Unchanged:
+class InputFingerprint:
     """Files as they are when it is made."""
 
     def __init__(self, given: Path, files: Sequence[str | Path]) -> None:
@@ -86,7 +86,7 @@ class Layout(NamedTuple):
         return re.compile(rb'(?<![^\r\n%s])"(?:[^"]+|"")*(?:"|\Z)' % re.escape(self.separator.encode()))
 
 
-def open_csv(path: Path) -> Opened:
+def open_csv(path: Path) -> TableReader:
     """Raises ValueError, OSError, csv.Error."""
     with path.open('rb') as file:
         if file.peek(2).startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -117,7 +117,9 @@ def open_csv(path: Path) -> Opened:
 
     lines = block.count(b'\n')
     size = path.stat().st_size - begin
-    return Opened(names, round(lines * size / len(block)) if block else 0, [str(path)], read, counted=False)
+    return TableReader(
+        names, round(lines * size / len(block)) if block else 0, [str(path)], read, counted=False
+    )
 
 
 def _layout(file: IO[bytes]) -> Layout:
@@ -235,7 +237,7 @@ class Header(NamedTuple):
         return width == 2 and not self.fortran and self.kind.kind in NUMBERS
 
 
-def open_npz(path: Path) -> Opened:
+def open_npz(path: Path) -> TableReader:
     """Raises ValueError, OSError, BadZipFile."""
     headers = {}
     with zipfile.ZipFile(path) as archive:
@@ -268,7 +270,7 @@ def open_npz(path: Path) -> Opened:
                     {name: _part(members[name], columns[name], count) for name in wanted}
                 )
 
-    return Opened([name for name, header in headers.items() if header.shape], rows, [str(path)], read)
+    return TableReader([name for name, header in headers.items() if header.shape], rows, [str(path)], read)
 
 
 def _header(member: Any) -> Header:
@@ -314,12 +316,12 @@ class GoalFile:
     the file has changed since it was opened.
     """
 
-    def __init__(self, path: Path, opened: Opened) -> None:
+    def __init__(self, path: Path, opened: TableReader) -> None:
         """Raises OSError."""
         self.path, self._opened = path, opened
         self.names: Sequence[str] = opened.names
         self.rows, self.counted = opened.rows, opened.counted
-        self.check = Unchanged(path, opened.files).check
+        self.check = InputFingerprint(path, opened.files).check
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """Return some columns, in batches of size rows, the last may have fewer.
@@ -378,7 +380,7 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
-def _open_dataset(path: Path, kind: str) -> Opened:
+def _open_dataset(path: Path, kind: str) -> TableReader:
     try:
         files = pyarrow.dataset.dataset(path, format=kind)
     except pa.ArrowInvalid:
@@ -403,7 +405,7 @@ def _open_dataset(path: Path, kind: str) -> Opened:
                     cells = [batch.column(one.name).cast(one.type) for one in wanted]
                     yield pa.RecordBatch.from_arrays(cells, schema=wanted)
 
-    return Opened(types.names, files.count_rows(), files.files, read)
+    return TableReader(types.names, files.count_rows(), files.files, read)
 
 
 def _types(files: pyarrow.dataset.Dataset) -> pa.Schema:

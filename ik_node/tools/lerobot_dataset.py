@@ -24,7 +24,7 @@ from ik_node.checks import Array
 from ik_node.errors import InputError, join_names, path_text
 from ik_node.model.arm import Arm
 
-from .goal_files import Unchanged
+from .goal_files import InputFingerprint
 
 VERSIONS = ('v2.1', 'v3.0')
 EPISODE = 'episode_index'
@@ -64,7 +64,7 @@ class LerobotDataset:
         self.names: list[str] = names
         self.others = {name: _names_of(one) for name, one in features.items() if name != feature}
         self._files = [path for path in _files(root / 'data') if path.suffix == '.parquet']
-        self._unchanged = Unchanged(root, self._files)
+        self._unchanged = InputFingerprint(root, self._files)
 
     def _check(self) -> None:
         """Raise InputError unless all episodes are there: before any of them is solved."""

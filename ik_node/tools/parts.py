@@ -32,7 +32,7 @@ WRITING = '.writing'  # suffix of an output that is not yet whole
 OWN = re.compile(rf'{LOCK}|[0-9a-f]{{32}}\.(arrow|writing)')  # what the folder of parts holds
 
 
-class Parts:
+class Checkpoints:
     """The parts of an output.
 
     folder: beside the output. Whatever ends a program, the same one finds there what was done. A part that a

@@ -21,7 +21,7 @@ from ik_node.solver.solver import IkSolver
 
 from .episodes import FLAGS, NAMED, SECONDS, solve_episode
 from .goal_columns import GoalColumns, numbers, read_rows
-from .parts import Parts, packed, unpacked
+from .parts import Checkpoints, packed, unpacked
 from .workers import Workers, task_key, work_of
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Retargeting:
     def __init__(self, task: EpisodeTask, source: Episodes, output: Path) -> None:
         self._task, self._source, self._output = task, source, output
         self.work = work_of(task)
-        self.parts = Parts(output, task_key(task.solver, task.columns, task.fps, task.time))
+        self.parts = Checkpoints(output, task_key(task.solver, task.columns, task.fps, task.time))
         self.written = source.written(task.solver.arm, task.columns.poses)
 
     def run(

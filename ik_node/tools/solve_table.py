@@ -19,7 +19,7 @@ from ik_node.solver.spare_roll import spare_roll
 
 from .goal_columns import GoalColumns, GoalRows, read_rows
 from .goal_files import GoalFile
-from .parts import Parts, packed, table_writer, unpacked
+from .parts import Checkpoints, packed, table_writer, unpacked
 from .workers import Workers, task_key
 
 INVALID = 'invalid'  # the status of a row that holds no goal
@@ -188,7 +188,7 @@ class Job:
 
     def __init__(self, task: Task, goals: GoalFile, output: Path) -> None:
         self._task, self._goals = task, goals
-        self.parts = Parts(output, task_key(task.solver, task.columns, task.count))
+        self.parts = Checkpoints(output, task_key(task.solver, task.columns, task.count))
 
     def run(self, workers: Workers, done: Callable[[int], None]) -> Summary:
         """Write the output; done: called with the numbers of rows that are done. Raises IkError.

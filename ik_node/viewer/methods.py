@@ -27,7 +27,7 @@ from . import panel
 from .lengths import MEASURED, OUTPUT
 from .panel import GHOSTS, RED, Inputs, by_user, merged, update
 from .scene import Drawing, Ghost
-from .section import Moment, Room, Shown
+from .section import Moment, RobotView, Section
 from .tool import ViewedTool
 
 
@@ -469,14 +469,14 @@ TOLERANCES = ('position_tolerance', 'direction_tolerance')
 PARAMETERS = (SOLVER, SWITCHES_OFF, *TOLERANCES, OUTPUT, MEASURED)
 
 
-class Methods(Room):
+class Methods(Section):
     """parameters: of ik_node, as last known."""
 
     def __init__(self, node: Node, server: viser.ViserServer) -> None:
         self._panel = MethodsPanel(server.gui)
         self._slow = SlowMotion(server, SlowMotionPanel(server.gui, self._panel.folder))
         self.parameters = RemoteParameters(node, 'ik_node', PARAMETERS, self._panel.answer)
-        self._shown: Shown | None = None
+        self._shown: RobotView | None = None
         self._watching = False
         self._tool: ViewedTool | None = None  # whose gizmo moves the ghosts
 
@@ -498,7 +498,7 @@ class Methods(Room):
             self._slow.choose(tool.arm)
             self._slow.moved()
 
-    def show(self, shown: Shown | None) -> None:
+    def show(self, shown: RobotView | None) -> None:
         """Set the tools of a robot, after the scene was cleared, or none."""
         self._shown = shown
         self._tool = shown.tools[0] if shown is not None else None

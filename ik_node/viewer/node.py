@@ -47,7 +47,7 @@ from .plots import Plots
 from .reach import ReachMap
 from .recordings import Recordings
 from .scene import Scene, ToolScene, draw, extent_of
-from .section import Room, Shown
+from .section import RobotView, Section
 from .server import Pages
 from .servos import Servos
 from .share import Share
@@ -123,7 +123,7 @@ def declare_viewer(node: Node) -> tuple[ViewerSettings, dict[str, ViewerSettings
     return general, tools or {'': general}
 
 
-class Polled(CallbackGroup):
+class ManualSubscriptions(CallbackGroup):
     """A callback group of subscriptions, whose messages wait until deliver is called.
 
     A subscription keeps as many of them as the depth of its history.
@@ -322,7 +322,7 @@ class ViewerNode(ClosableNode):
         self._panel.card.show_message('Waiting for robot_description')
         self._methods = Methods(self, server)
         self._share = Share(server)
-        self._rooms: tuple[Room, ...] = (
+        self._rooms: tuple[Section, ...] = (
             self._methods,
             self._share,
             Solutions(self, server, self._settings.mesh_path),
@@ -347,7 +347,10 @@ class ViewerNode(ClosableNode):
         self._strange = ''  # the last one that is not shown
         self._values: dict[str, float] = {}  # newest joint positions received
         self._moved_time, self._frame = 0.0, 0
-        self._polled, self._states = Polled(), list[JointState]()  # the joint_states since the last frame
+        self._polled, self._states = (
+            ManualSubscriptions(),
+            list[JointState](),
+        )  # the joint_states since the last frame
         self._start()
 
     def _start(self) -> None:
@@ -496,7 +499,7 @@ class ViewerNode(ClosableNode):
             extent = extent_of(robot, arm.tip_link)
             tool.show(arm, ToolScene(self._server, tool.name, arm, extent, colours), known)
         for room in self._rooms:
-            room.show(Shown(self._tools, text, drawing))
+            room.show(RobotView(self._tools, text, drawing))
         if known:  # other lengths of its links: the arm continues
             self._place()
             return

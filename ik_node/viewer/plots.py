@@ -24,7 +24,7 @@ from ik_node.steady import steady
 from . import panel
 from .panel import Colour, update
 from .scene import Ghost
-from .section import Moment, Room, Shown
+from .section import Moment, RobotView, Section
 from .tool import ViewedTool
 
 LENGTH = 30.0  # [s]
@@ -304,13 +304,13 @@ SWELLING = 1.04  # larger than the arm, so that surfaces that coincide do not fl
 STATES, COMMANDED, MEASURED_STATES = 'joint_states', 'joint_commands', 'measured_joint_states'
 
 
-class Plots(Room):
+class Plots(Section):
     """The last seconds of the tool with the newest goal. It publishes nothing."""
 
     def __init__(self, node: Node, server: viser.ViserServer) -> None:
         self._node, self._server = node, server
         self._panel = PlotsPanel(server.gui)
-        self._shown: Shown | None = None
+        self._shown: RobotView | None = None
         self._histories: dict[str, History] = {}  # by the name of the tool
         self._ghost: Ghost | None = None
         self._past: tuple[float, dict[str, list[Row]]] | None = None  # what users look back at, and from when
@@ -329,7 +329,7 @@ class Plots(Room):
     def _measure(self, message: JointState) -> None:
         self._measured = message
 
-    def show(self, shown: Shown | None) -> None:
+    def show(self, shown: RobotView | None) -> None:
         """Forget the last robot and show another, after the scene was cleared, or none."""
         self._shown, self._ghost, self._past = shown, None, None
         self._panel.set_arm(None)
@@ -380,7 +380,7 @@ class Plots(Room):
             following = self._commands[STATES].behind(self._measured, names)
         history.add(now, q, velocities(states, names), following, pose, directed)
 
-    def _place_ghost(self, shown: Shown, back: float | None, moment: Moment) -> None:
+    def _place_ghost(self, shown: RobotView, back: float | None, moment: Moment) -> None:
         """Show where all arms were, if users look back."""
         if back is None or self._past is None:
             if self._ghost is not None:

@@ -20,7 +20,7 @@ from ik_node.steady import steady
 from . import panel
 from .panel import update
 from .scene import move
-from .section import Moment, Room, Shown, Worker
+from .section import Moment, RobotView, Section, Worker
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +251,7 @@ PATIENCE = 2.0  # [s] without a frame, as without a page, after which a computat
 GIVEN_UP = 'given up'  # the result of such a one
 
 
-class ReachMap(Room):
+class ReachMap(Section):
     """Computes on one core in a thread of its own."""
 
     def __init__(self, server: viser.ViserServer) -> None:
@@ -261,14 +261,14 @@ class ReachMap(Room):
         self._least = 0.0  # share of directions, of the points that are shown
         self._worker: Worker[Map | str] = Worker('reach map')
         self._arm: Arm | None = None
-        self._shown: Shown | None = None
+        self._shown: RobotView | None = None
         self._alive = 0.0  # when the last frame was (steady)
         self._run = 0  # of the computation that counts
         self._asked: tuple[Wanted, Array] | None = None  # of the newest map, and where the tool was
         self._level = 0  # of SIZES, that is computed next
         self._changed = 0.0  # when what is wanted last changed (steady)
 
-    def show(self, shown: Shown | None) -> None:
+    def show(self, shown: RobotView | None) -> None:
         """Show another robot, after the scene was cleared, or none."""
         self._shown, self._arm = shown, None
         self._picture.forget()

@@ -23,7 +23,7 @@ from . import panel
 from .panel import GREY, NONE, RED, Colour, Press, Presses, update
 from .recording import JOINTS, SECOND, JointTrack, Recorder, RecordingError, recorded
 from .scene import Ghost
-from .section import Moment, Room, Shown
+from .section import Moment, RobotView, Section
 
 TIME = 'time [s]'
 
@@ -218,7 +218,7 @@ SWELLING = 1.04  # larger than the arm, so that surfaces that coincide do not fl
 TIMEOUT = 60.0  # [s] of a picture, for a browser that draws slowly
 
 
-class Recordings(Room):
+class Recordings(Section):
     """Records and replays. A recording goes on without a page until somebody ends it; a replay does not.
 
     It publishes nothing.
@@ -234,11 +234,11 @@ class Recordings(Room):
         self._state = ('', '')  # of the last recording
         self._replay: Replay | None = None
         self._shown = False  # the panel has the length of the replay
-        self._robot: Shown | None = None
+        self._robot: RobotView | None = None
         self._ghost: Ghost | None = None
         self._listed = 0.0  # when the folder was listed (steady)
 
-    def show(self, shown: Shown | None) -> None:
+    def show(self, shown: RobotView | None) -> None:
         """Set another robot, after the scene was cleared, or none."""
         self._robot, self._ghost = shown, None
 

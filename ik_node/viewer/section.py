@@ -15,7 +15,7 @@ from .scene import Drawing
 from .tool import ViewedTool
 
 
-class Shown(NamedTuple):
+class RobotView(NamedTuple):
     """The robot that the page shows: its tools, each with its arm and scene, its URDF and its shapes."""
 
     tools: Sequence[ViewedTool]
@@ -38,10 +38,10 @@ class Moment(NamedTuple):
     options: Mapping[str, Any]
 
 
-class Room:
+class Section:
     """A part of the page; the node calls all methods but one in its executor."""
 
-    def show(self, shown: Shown | None) -> None:
+    def show(self, shown: RobotView | None) -> None:
         """Show another robot, after the scene was cleared, or none."""
 
     def subscribe(self) -> Sequence[Subscription]:

@@ -22,7 +22,7 @@ from ik_node.steady import steady
 
 from . import panel
 from .panel import AMBER, GREEN, RED, RESUME, Inputs, by_user
-from .section import Moment, Room
+from .section import Moment, Section
 
 ON, OFF, RELEASE, HOLD, CLEAR, ZERO = BUTTONS = (
     'Torque on',
@@ -108,7 +108,7 @@ PATIENCE = 20.0  # [s] for a response: a bus may be slow
 SUPPORTED = 10.0  # [s] for which the button that releases the arm is shown
 
 
-class Servos(Room):
+class Servos(Section):
     """Shows the state of the driver, and calls its services; it publishes nothing."""
 
     def __init__(self, node: Node, server: viser.ViserServer) -> None:

@@ -20,7 +20,7 @@ from ik_node.model.arm import Arm
 from . import panel
 from .panel import AMBER, GREY, Colour, Inputs, by_user
 from .scene import Ghost
-from .section import Moment, Room, Shown
+from .section import Moment, RobotView, Section
 from .tool import ViewedTool
 
 VERSION = '1'
@@ -99,7 +99,7 @@ SWELLING = 1.03
 WORDS = 'The ghost shows the pose in the link. The arm moves only if you press Go there.'
 
 
-class Share(Room):
+class Share(Section):
     """text: of the link to what is shown now; opened: the links that users open, from any thread."""
 
     def __init__(self, server: viser.ViserServer) -> None:
@@ -107,7 +107,7 @@ class Share(Room):
         self.text = ''
         self.opened: Inputs[str] = Inputs()
         self._pressed: Inputs[tuple[int, str]] = Inputs()  # number of the proposal, and the button
-        self._shown: Shown | None = None
+        self._shown: RobotView | None = None
         self._waiting = ''  # a link that was opened before there was an arm
         self._proposed: tuple[ViewedTool, Link] | None = None
         self._ghost: Ghost | None = None
@@ -131,7 +131,7 @@ class Share(Room):
         def _(event: viser.GuiEvent[Any]) -> bool:
             return self._pressed.add((number, event.target.value))
 
-    def show(self, shown: Shown | None) -> None:
+    def show(self, shown: RobotView | None) -> None:
         """Show another robot, after the scene was cleared, or none."""
         self._shown, self._ghost, self.text = shown, None, ''
         self._dismiss()
@@ -158,7 +158,7 @@ class Share(Room):
             self._place_ghost(self._shown, tool.arm, link, moment)
         self.text = self._present(self._shown, moment)
 
-    def _present(self, shown: Shown, moment: Moment) -> str:
+    def _present(self, shown: RobotView, moment: Moment) -> str:
         """Return the link to what is shown now: the joints of all tools, and the newest goal."""
         tool = moment.tool
         if tool.arm is None or tool.scene is None:
@@ -168,7 +168,7 @@ class Share(Room):
         pose = tool.scene.gizmo_pose() if tool.goal_shown else None
         return Link(tool.arm.robot.name, tool.name, joints, pose, tool.scene.directed).text()
 
-    def _open(self, shown: Shown, text: str) -> None:
+    def _open(self, shown: RobotView, text: str) -> None:
         try:
             link = Link.read(text)
             tool = matching(shown, link)
@@ -195,7 +195,7 @@ class Share(Room):
             joints = {name: value for name, value in link.joints.items() if name in arm.robot.joints}
             tool.go_to(q, arm.link_in_base(arm.tip_link, joints), True)
 
-    def _place_ghost(self, shown: Shown, arm: Arm, link: Link, moment: Moment) -> None:
+    def _place_ghost(self, shown: RobotView, arm: Arm, link: Link, moment: Moment) -> None:
         """Show the arm that would move, and no other."""
         if self._ghost is None:
             self._ghost = Ghost(self._server, '/link', (arm,), shown.drawing, COLOUR, SWELLING)
@@ -211,7 +211,7 @@ class Share(Room):
             self._folder.visible = False
 
 
-def matching(shown: Shown, link: Link) -> ViewedTool:
+def matching(shown: RobotView, link: Link) -> ViewedTool:
     """Return the tool of a link. Raises InputError if the link is of another robot."""
     tool = next((one for one in shown.tools if one.name == link.tool and one.arm is not None), None)
     if tool is None or tool.arm is None:

@@ -32,7 +32,7 @@ from ik_node.steady import steady
 from . import panel
 from .panel import AMBER, GREEN, GREY, RED, Colour, Inputs, by_user, update
 from .scene import Drawing, Ghost, extent_of, ghost_meshes, hits, move
-from .section import Moment, Room, Shown, Worker
+from .section import Moment, RobotView, Section, Worker
 from .tool import ViewedTool
 
 BUDGET = 0.05  # [s] for each list of a goal: a new one is due ten times per second
@@ -940,7 +940,7 @@ class ListingResult(NamedTuple):
     asked: tuple[Any, ...]
 
 
-class Solutions(Room):
+class Solutions(Section):
     """Computes in threads of its own, only while the page shows solutions."""
 
     def __init__(self, node: Node, server: viser.ViserServer, mesh_path: str) -> None:
@@ -954,7 +954,7 @@ class Solutions(Room):
         self._directions: Worker[tuple[Array, Array]] = Worker('directions')
         self._self_motions: Worker[Traced] = Worker('self-motions')
         self._listers: dict[Any, Lister] = {}  # of the thread
-        self._shown: Shown | None = None
+        self._shown: RobotView | None = None
         self._tool: ViewedTool | None = None  # whose goal is listed
         self._ghosts: Ghosts | None = None
         self._why: Why | None = None
@@ -976,7 +976,7 @@ class Solutions(Room):
         self._drawn: tuple[Any, ...] = ()
         self._note = ''
 
-    def show(self, shown: Shown | None) -> None:
+    def show(self, shown: RobotView | None) -> None:
         """Set the tools of a new description, after the scene was cleared; none without a robot."""
         self._forget()
         self._listers = {}

@@ -30,14 +30,14 @@ from ik_node.ros.programs.player import Player
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 from ik_node.steady import steady
-from ik_node.teach.check import Checked, Checker, carries
+from ik_node.teach.check import Checker, CheckReport, carries
 from ik_node.teach.program import JOINT, LEAST_SPEED, LINE, LONGEST_WAIT, MOTIONS, Point, Program
 from ik_node.teach.runner import Runner, State
 
 from . import panel
 from .panel import AMBER, GREEN, GREY, NONE, RED, Colour, Press, Presses, at_page, by_user, capital, update
 from .scene import extent_of
-from .section import Moment, Room, Shown, Worker
+from .section import Moment, RobotView, Section, Worker
 from .tool import ViewedTool
 
 SIZE = 0.012  # radius of a point, as a share of the extent of the robot
@@ -362,7 +362,7 @@ def place_of_arm(arm: Arm, values: Mapping[str, float]) -> dict[str, Any]:
     return {'joints': joints, 'position': None, 'direction': None, 'near': {}}
 
 
-def edited(program: Program, index: int, press: Press, arm: Arm, checked: Checked | None) -> Program:
+def edited(program: Program, index: int, press: Press, arm: Arm, checked: CheckReport | None) -> Program:
     """Return the program after a control of the editor has changed. Raises InputError if it must not."""
     if press.what == SPEED:
         return program.with_point(index, speed=0.01 * press.value)
@@ -371,7 +371,7 @@ def edited(program: Program, index: int, press: Press, arm: Arm, checked: Checke
     return program.with_point(index, **{FIELDS[press.what]: press.value})
 
 
-def _kept(program: Program, index: int, kind: str, arm: Arm, checked: Checked | None) -> dict[str, Any]:
+def _kept(program: Program, index: int, kind: str, arm: Arm, checked: CheckReport | None) -> dict[str, Any]:
     point = program.points[index]
     if kind == JOINTS:
         if point.joints is not None:
@@ -448,15 +448,15 @@ class Runs:
         self._players: dict[str, Player] = {}  # by tool
         self._player: Player | None = None  # of the present run
         self._runner: Runner | None = None  # once it has begun
-        self._worker: Worker[tuple[Wanted, Checked | str]] = Worker('teach')
+        self._worker: Worker[tuple[Wanted, CheckReport | str]] = Worker('teach')
         self._checker = Checker()  # of the thread
         self._wanted: Wanted | None = None  # what is being prepared
         self._submitted = False
         self._aborted = ''  # why
         self.title, self.sentence, self.following = '', '', 0
         self._passes = self._before = 0  # complete ones: so far, and before the present run
-        self.checked: Checked | None = None
-        self.failed: Checked | None = None  # the last check, if it has not passed
+        self.checked: CheckReport | None = None
+        self.failed: CheckReport | None = None  # the last check, if it has not passed
 
     @property
     def active(self) -> bool:
@@ -556,7 +556,7 @@ class Runs:
         settings, start = player.settings, dict(player.joints)
         before, checker = self.checked, self._checker
 
-        def check() -> tuple[Wanted, Checked | str]:
+        def check() -> tuple[Wanted, CheckReport | str]:
             try:
                 found = checker.check(wanted.text, settings, wanted.program, start, begin, again, before)
             except IkError as error:
@@ -567,7 +567,7 @@ class Runs:
 
         self._worker.submit(check)
 
-    def _take(self, player: Player, wanted: Wanted, result: Checked | str) -> None:
+    def _take(self, player: Player, wanted: Wanted, result: CheckReport | str) -> None:
         """Begin a run if its check has passed."""
         if isinstance(result, str) or not result.passed:
             self.failed = None if isinstance(result, str) else result
@@ -620,7 +620,7 @@ PATIENCE = 10.0  # [s] for ik_node to stop the arm and to restore its speed
 LISTED = 1.0  # [s] from one look at the folder to the next
 
 
-class Teach(Room):
+class Teach(Section):
     """The program that the page shows. It moves the arm only in runs, which Runs checks first."""
 
     def __init__(
@@ -639,7 +639,7 @@ class Teach(Room):
         self._drawn: object = None  # what the page shows
         self._listed = 0.0  # when the folder was listed (steady)
 
-    def show(self, shown: Shown | None) -> None:
+    def show(self, shown: RobotView | None) -> None:
         """Show another robot, after the scene was cleared, or none. The program stays."""
         self._runs.pause('the robot has changed')
         self._runs.forget()

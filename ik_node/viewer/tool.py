@@ -16,7 +16,7 @@ from sensor_msgs.msg import JointState
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import matrix_pose, report_values
-from ik_node.ros.goals import ForeignGoals, goal_in_base
+from ik_node.ros.goals import ExternalGoalFilter, goal_in_base
 from ik_node.ros.interfaces import LATCHED, NEWEST, subscribe
 from ik_node.ros.parameters import RemoteParameters
 from ik_node.steady import steady
@@ -115,7 +115,7 @@ class ViewedTool:
         self._gizmo_at: Mapping[str, float] | None = None  # the joint positions of the tool that it follows
         self.goal_time = 0.0  # of the newest goal (steady)
         self._slider_time = 0.0
-        self._foreign = ForeignGoals()
+        self._foreign = ExternalGoalFilter()
         self._new: dict[str, Any] = {}  # per topic the newest message not displayed yet
         before = f'{name}/' if name else ''
         self._goal_publisher = node.create_publisher(PoseStamped, f'{before}goal_pose', NEWEST)

@@ -13,13 +13,13 @@ from slow_work import Slowly
 from ik_node import Arm, IkSolver, InputError
 from ik_node.errors import IkError
 from ik_node.tools import workers
-from ik_node.tools.parts import Parts
+from ik_node.tools.parts import Checkpoints
 from ik_node.tools.workers import LostError, Processes
 
 CHUNKS = [bytes([k]) * 100 for k in range(12)]
 
 
-def fill(parts: Parts, workers: Processes) -> tuple[list[bytes], int]:
+def fill(parts: Checkpoints, workers: Processes) -> tuple[list[bytes], int]:
     """Return all results, and how many chunks were worked on."""
     worked = []
 
@@ -41,7 +41,7 @@ def done(_: int) -> None:
 
 @pytest.mark.slow
 def test_a_damaged_part_is_worked_on_again(tmp_path):
-    parts = Parts(tmp_path / 'out', b'key')
+    parts = Checkpoints(tmp_path / 'out', b'key')
     with Processes(Slowly(), 1) as workers:
         assert fill(parts, workers) == ([chunk * 2 for chunk in CHUNKS], len(CHUNKS))
         path = next(parts.folder.glob('*.arrow'))
@@ -61,7 +61,7 @@ def test_parts_come_in_order_while_later_chunks_are_not_even_read(tmp_path):
             read.append(k)
             yield chunk, 1
 
-    parts = Parts(tmp_path / 'out', b'key')
+    parts = Checkpoints(tmp_path / 'out', b'key')
     with Processes(Slowly(), 2) as workers, parts.writing() as temporary:
         names = parts.fill(workers, chunks(), done)
         assert parts.read(next(names)) == CHUNKS[0] * 2
@@ -81,7 +81,7 @@ def test_equal_chunks_are_worked_on_once(tmp_path, ahead):
         worked.append(chunk)
         return chunk * 2
 
-    parts, progress = Parts(tmp_path / 'out', b'key'), []
+    parts, progress = Checkpoints(tmp_path / 'out', b'key'), []
     with contextlib.suppress(KeyboardInterrupt), parts.writing():
         names = list(parts.fill(Here(work, ahead), ((one, 5) for one in given), progress.append))
         assert [parts.read(name) for name in names] == [one * 2 for one in given]
@@ -92,9 +92,12 @@ def test_equal_chunks_are_worked_on_once(tmp_path, ahead):
 
 def test_two_programs_do_not_write_one_output(tmp_path):
     output = tmp_path / 'out'
-    with Parts(output, b'key').writing() as temporary:
+    with Checkpoints(output, b'key').writing() as temporary:
         temporary.write_bytes(b'first')
-        with pytest.raises(InputError, match='another process is writing'), Parts(output, b'key').writing():
+        with (
+            pytest.raises(InputError, match='another process is writing'),
+            Checkpoints(output, b'key').writing(),
+        ):
             pytest.fail('the output is being written')
         assert temporary.exists()
     assert output.read_bytes() == b'first'
@@ -105,11 +108,11 @@ def test_files_of_others_are_neither_deleted_nor_written_over(tmp_path, name):
     foreign = tmp_path / name
     foreign.parent.mkdir(exist_ok=True)
     foreign.write_text('goals')
-    with pytest.raises(InputError, match='name another'), Parts(tmp_path / 'out', b'key').writing():
+    with pytest.raises(InputError, match='name another'), Checkpoints(tmp_path / 'out', b'key').writing():
         pytest.fail('something of others is there')
     assert foreign.read_text() == 'goals'
     foreign.unlink()
-    parts = Parts(tmp_path / 'out', b'key')
+    parts = Checkpoints(tmp_path / 'out', b'key')
     with parts.writing() as temporary:
         temporary.write_text('whole')
         (parts.folder / 'notes.txt').write_text('mine')
@@ -118,7 +121,7 @@ def test_files_of_others_are_neither_deleted_nor_written_over(tmp_path, name):
 
 def test_a_worker_that_cannot_be_started_is_no_problem_of_the_output(tmp_path):
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    parts = Parts(tmp_path / 'out', b'key')
+    parts = Checkpoints(tmp_path / 'out', b'key')
 
     def start() -> None:
         with parts.writing():
@@ -161,7 +164,7 @@ def test_what_a_killed_process_was_writing_does_not_get_into_the_output(tmp_path
         (stale / 'of another input').write_text('')
     else:
         stale.write_text('half')
-    with Parts(tmp_path / 'out', b'key').writing() as path:
+    with Checkpoints(tmp_path / 'out', b'key').writing() as path:
         assert not path.exists()
         path.mkdir()
     assert not list((tmp_path / 'out').iterdir())

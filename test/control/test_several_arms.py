@@ -11,7 +11,7 @@ from control_harness import AFTER, Asked, Kept
 
 from ik_node import Goal
 from ik_node.control.controller import ArmController
-from ik_node.control.joints import SharedRobot
+from ik_node.control.joints import JointArbiter
 from ik_node.control.models import TreeModel, build_models, check_models
 from ik_node.control.requests import Report
 from ik_node.control.settings import ArmSettings, RobotSettings
@@ -40,7 +40,7 @@ class Arms:
         self.settings, self.models = models_of(name, **general)
         self.reports: list[Report] = []
         self.outputs = {first: Kept() for first in self.models}
-        robot = SharedRobot()
+        robot = JointArbiter()
         self.controllers = {
             first: ArmController(self.reports.append, [self.outputs[first]], robot) for first in self.models
         }

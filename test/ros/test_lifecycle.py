@@ -22,7 +22,7 @@ from std_msgs.msg import String
 from ik_node.kernels import Stage
 from ik_node.ros.interfaces import RCLError, given_parameters, wrap_change_state
 from ik_node.ros.moveit import MoveItServices
-from ik_node.ros.node import AtRest, Garbage, SetpointLoop, in_step
+from ik_node.ros.node import GcPolicy, OnRest, SetpointLoop, in_step
 
 
 def change(client: Client, transition: int) -> bool:
@@ -114,7 +114,7 @@ def test_it_ends_its_wait_though_the_arm_never_rests(monkeypatch):
 def test_an_arm_that_comes_to_rest_at_any_step_of_asking_is_told_of_once():
     for step in range(1, 1000):
         resting, told = [], []
-        rest = AtRest(lambda resting=resting: bool(resting))
+        rest = OnRest(lambda resting=resting: bool(resting))
 
         def come_to_rest(rest=rest, resting=resting):
             resting.append(True)
@@ -184,7 +184,7 @@ def test_a_request_after_the_end_is_answered(services):
 
 
 def test_garbage_is_collected_again_once_kernels_are_loaded():
-    garbage = Garbage()
+    garbage = GcPolicy()
     try:
         garbage.on_stage(Stage.COMPILING)
         assert not gc.isenabled()

@@ -9,7 +9,7 @@ import pytest
 from rig import TORQUE_ENABLE, TORQUE_LIMIT, driven, emulated, rig, started
 
 from ik_node.servos.arm.activation import switch_on
-from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
+from ik_node.servos.arm.cycle import ArmOptions, ServoLoop
 from ik_node.servos.arm.snapshot import ArmState, Commands, Counts
 from ik_node.servos.arm.survey import ArmError, memories, survey
 from ik_node.servos.bus import feetech
@@ -315,7 +315,7 @@ def test_the_first_goals_are_those_of_the_start_whatever_is_measured_next():
         transport = Lying(bus, inner)
         servos = survey(transport, profile)
         calibration = calibrate(profile, memories(servos))
-        cycle = ArmCycle(transport, servos, calibration, ArmOptions(), Commands(profile.names), Counts())
+        cycle = ServoLoop(transport, servos, calibration, ArmOptions(), Commands(profile.names), Counts())
         cycle.switch_on(0)
         for _ in range(10):
             cycle.step()

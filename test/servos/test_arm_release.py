@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from rig import TORQUE_ENABLE, TORQUE_LIMIT, Rig, driven, emulated, rig, started
 
-from ik_node.servos.arm.cycle import ArmCycle
+from ik_node.servos.arm.cycle import ServoLoop
 from ik_node.servos.arm.snapshot import ArmState
 from ik_node.servos.arm.survey import ArmError, read_constant
 from ik_node.servos.bus import feetech
@@ -101,8 +101,8 @@ def test_holds_and_recoveries_do_not_let_the_arm_creep_down(rig):
 
 
 def test_nothing_is_asked_of_servos_that_are_silent(rig, monkeypatch):
-    states, hold = [], ArmCycle.hold
-    monkeypatch.setattr(ArmCycle, 'hold', lambda cycle: states.append(cycle.state) or hold(cycle))
+    states, hold = [], ServoLoop.hold
+    monkeypatch.setattr(ServoLoop, 'hold', lambda cycle: states.append(cycle.state) or hold(cycle))
     rig.sampled(rig.arm.ask_hold, 400, 0.005)  # so that a request waits at the end of every cycle
     rig.clock.sleep(0.1)
     rig.bus.faults({'kind': 'missing'})

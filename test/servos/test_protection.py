@@ -10,7 +10,7 @@ import pytest
 from rig import Rig, driven, emulated
 
 from ik_node.servos.arm import cycle
-from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
+from ik_node.servos.arm.cycle import ArmOptions, ServoLoop
 from ik_node.servos.arm.snapshot import ArmState, Commands, Counts
 from ik_node.servos.arm.survey import memories, survey
 from ik_node.servos.bus import feetech
@@ -123,7 +123,7 @@ def test_the_torque_begins_low_and_grows_to_what_each_joint_may_use():
         servos = survey(transport, profile)
         commands = Commands(profile.names)
         calibration = calibrate(profile, memories(servos))
-        cycle = ArmCycle(transport, servos, calibration, ArmOptions(), commands, Counts())
+        cycle = ServoLoop(transport, servos, calibration, ArmOptions(), commands, Counts())
         cycle.switch_on(0)
         assert [bus.call('get', id=id, **LIMIT) for id in profile.ids] == [200] * 5 + [100]
         seen = []

@@ -12,7 +12,7 @@ import pytest
 from rig import TORQUE_LIMIT, driven, emulated, started
 
 from ik_node.servos.arm import activation
-from ik_node.servos.arm.cycle import ArmCycle, ArmOptions
+from ik_node.servos.arm.cycle import ArmOptions, ServoLoop
 from ik_node.servos.arm.snapshot import ArmState
 from ik_node.servos.arm.survey import ArmError
 
@@ -191,12 +191,12 @@ def wishing(rig, **wishes):
         commands = rig.arm._commands
         if wish == 'hold':
             commands.latch()
-            act = ArmCycle.hold
+            act = ServoLoop.hold
         elif wish == 'off':
             asked = commands.lower()
-            act = functools.partial(ArmCycle.switch_off, published=rig.arm._publish, asked=asked)
+            act = functools.partial(ServoLoop.switch_off, published=rig.arm._publish, asked=asked)
         else:
-            act = functools.partial(ArmCycle.clear, asked=commands.asked)
+            act = functools.partial(ServoLoop.clear, asked=commands.asked)
         rig.arm._requests.append((act, Future()))
 
     for wish, time in wishes.items():

@@ -18,7 +18,7 @@ from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.share import share_path
 from ik_node.solver.goal import Goal
-from ik_node.teach.check import Checked, Checker, Rehearsal, check
+from ik_node.teach.check import Checker, CheckReport, DryRun, check
 from ik_node.teach.program import LINE, Point, Program
 
 pytestmark = pytest.mark.slow
@@ -53,7 +53,7 @@ def program(model: ArmModel) -> Program:
     )
 
 
-def run(model: ArmModel, checked: Checked, places: dict[str, float]) -> list[dict[str, float]]:
+def run(model: ArmModel, checked: CheckReport, places: dict[str, float]) -> list[dict[str, float]]:
     """Have a controller make the motions of a check; return the joints after each."""
     rig, ends = Rig(model), []
     rig.controller.submit()
@@ -210,8 +210,8 @@ def test_a_second_run_makes_the_same_motions_and_is_not_planned_again(
     model: ArmModel, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moved: list[object] = []
-    go = Rehearsal._go
-    monkeypatch.setattr(Rehearsal, '_go', lambda *given: (moved.append(given), go(*given))[1])
+    go = DryRun._go
+    monkeypatch.setattr(DryRun, '_go', lambda *given: (moved.append(given), go(*given))[1])
     check(model, SETTINGS, program, ZERO)
     once = len(moved)
     check(model, SETTINGS, program, ZERO, again=True)

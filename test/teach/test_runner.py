@@ -11,7 +11,7 @@ from small_arm import ARM_JOINTS
 from ik_node.control.models import ArmModel
 from ik_node.control.paths import ToolPath
 from ik_node.errors import InputError
-from ik_node.teach.check import Checked, check
+from ik_node.teach.check import CheckReport, check
 from ik_node.teach.program import LINE, Point, Program
 from ik_node.teach.runner import LATE, PATIENCE, REPEAT, Order, Runner, State, disturbance
 
@@ -20,7 +20,7 @@ AT = {'yaw': 0.2, 'shoulder': 0.3, 'elbow': 0.9, 'roll': 0.1, 'wrist': 0.4}
 
 
 @pytest.fixture(scope='module')
-def checked(model: ArmModel) -> Checked:
+def checked(model: ArmModel) -> CheckReport:
     position, direction = model.arm.fk(np.array(list(AT.values())))
     low = tuple(position - np.array([0.0, 0.0, 0.03]))
     program = Program(
@@ -95,7 +95,7 @@ class Table:
 
 
 @pytest.mark.slow
-def test_it_asks_for_each_motion_in_turn(model: ArmModel, checked: Checked) -> None:
+def test_it_asks_for_each_motion_in_turn(model: ArmModel, checked: CheckReport) -> None:
     table = Table(model, Runner(checked, loops=3))
     runner = table.run()
     assert (runner.state, runner.passes, runner.index) == (State.FINISHED, 3, 0), runner.sentence
@@ -108,7 +108,7 @@ def test_it_asks_for_each_motion_in_turn(model: ArmModel, checked: Checked) -> N
 
 
 @pytest.mark.slow
-def test_it_waits_at_a_point(model: ArmModel, checked: Checked) -> None:
+def test_it_waits_at_a_point(model: ArmModel, checked: CheckReport) -> None:
     table = Table(model, Runner(checked))
     table.until(lambda: any('arrived' in report.phase for report in table.rig.reports))
     arrived = table.rig.time
@@ -117,7 +117,7 @@ def test_it_waits_at_a_point(model: ArmModel, checked: Checked) -> None:
 
 
 @pytest.mark.slow
-def test_a_pause_ends_at_the_next_point_and_asks_for_nothing(model: ArmModel, checked: Checked) -> None:
+def test_a_pause_ends_at_the_next_point_and_asks_for_nothing(model: ArmModel, checked: CheckReport) -> None:
     table = Table(model, Runner(checked, loops=0))
     table.until(lambda: len(table.orders) == 2)  # to pick
     table.runner.pause()
@@ -133,7 +133,7 @@ def test_a_pause_ends_at_the_next_point_and_asks_for_nothing(model: ArmModel, ch
 
 
 @pytest.mark.slow
-def test_single_steps_move_to_one_point(model: ArmModel, checked: Checked) -> None:
+def test_single_steps_move_to_one_point(model: ArmModel, checked: CheckReport) -> None:
     runner = Table(model, Runner(checked, single=True)).run()
     assert (runner.state, runner.point, runner.passes) == (State.PAUSED, 'pick', 0)
 
@@ -173,7 +173,7 @@ def test_a_report_with_a_number_that_is_none_is_one_on_the_arm(number: str) -> N
     ],
 )
 def test_whatever_else_stops_or_moves_the_arm_ends_the_run(
-    model: ArmModel, checked: Checked, what: str, said: str, moving: bool
+    model: ArmModel, checked: CheckReport, what: str, said: str, moving: bool
 ) -> None:
     table = Table(model, Runner(checked, loops=0))
     table.until(lambda: len(table.orders) == (2 if moving else 1))
@@ -204,7 +204,7 @@ def test_whatever_else_stops_or_moves_the_arm_ends_the_run(
 
 
 @pytest.mark.slow
-def test_a_rejection_ends_the_run_with_the_name_of_the_point(model: ArmModel, checked: Checked) -> None:
+def test_a_rejection_ends_the_run_with_the_name_of_the_point(model: ArmModel, checked: CheckReport) -> None:
     table = Table(model, Runner(checked))
     table.until(lambda: len(table.orders) == 1 and table.rig.reports[-1].phase == 'arrived')
     table.rig.controller.stop()  # at rest; the report is not heard before the next goal
@@ -213,7 +213,7 @@ def test_a_rejection_ends_the_run_with_the_name_of_the_point(model: ArmModel, ch
     assert table.runner.sentence.startswith('"pick": test rejected: stopped')
 
 
-def test_an_arm_that_was_moved_ends_the_run(model: ArmModel, checked: Checked) -> None:
+def test_an_arm_that_was_moved_ends_the_run(model: ArmModel, checked: CheckReport) -> None:
     table = Table(model, Runner(checked))
     table.rig.go(yaw=0.2)  # before it begins, and not heard
     table.rig.settle()
@@ -224,7 +224,7 @@ def test_an_arm_that_was_moved_ends_the_run(model: ArmModel, checked: Checked) -
     assert not table.orders
 
 
-def test_joints_that_are_unknown_end_the_run(checked: Checked) -> None:
+def test_joints_that_are_unknown_end_the_run(checked: CheckReport) -> None:
     runner = Runner(checked)
     assert runner.due(0.0, {}) is None
     assert runner.due(LATE, {}) is None
@@ -233,7 +233,7 @@ def test_joints_that_are_unknown_end_the_run(checked: Checked) -> None:
     assert runner.state is State.ENDED
 
 
-def test_positions_may_come_later_than_the_arrival(checked: Checked) -> None:
+def test_positions_may_come_later_than_the_arrival(checked: CheckReport) -> None:
     runner = Runner(checked)
     before = {**ZERO, 'yaw': 0.3}
     assert runner.due(0.0, before) is None
@@ -243,7 +243,7 @@ def test_positions_may_come_later_than_the_arrival(checked: Checked) -> None:
     assert runner.active
 
 
-def test_without_an_answer_the_run_ends_and_stops(checked: Checked) -> None:
+def test_without_an_answer_the_run_ends_and_stops(checked: CheckReport) -> None:
     runner = Runner(checked)
     order = runner.due(0.0, ZERO)
     assert order is not None
@@ -256,7 +256,7 @@ def test_without_an_answer_the_run_ends_and_stops(checked: Checked) -> None:
     assert 'has not responded' in runner.sentence
 
 
-def test_reports_on_older_goals_do_not_matter(checked: Checked) -> None:
+def test_reports_on_older_goals_do_not_matter(checked: CheckReport) -> None:
     runner = Runner(checked)
     for state, status in (('arrived', 'solved'), ('rejected', 'rejected'), ('stopped', 'solved')):
         runner.hear({'state': state, 'status': status, 'goal_number': '3', 'goal_stamp': '0.5'}, 0.0)
@@ -264,13 +264,13 @@ def test_reports_on_older_goals_do_not_matter(checked: Checked) -> None:
 
 
 @pytest.mark.parametrize('state', ['stopped', 'faulted', 'hand-guided', 'waiting', 'inactive', 'ready'])
-def test_an_arm_that_takes_no_goals_ends_the_run(checked: Checked, state: str) -> None:
+def test_an_arm_that_takes_no_goals_ends_the_run(checked: CheckReport, state: str) -> None:
     runner = Runner(checked)
     runner.hear({'state': state, 'message': f'the arm is {state}'}, 0.0)
     assert (runner.state, runner.sentence) == (State.ENDED, f'the arm is {state}')
 
 
-def test_its_own_report_that_comes_again_is_no_goal_of_somebody_else(checked: Checked) -> None:
+def test_its_own_report_that_comes_again_is_no_goal_of_somebody_else(checked: CheckReport) -> None:
     runner = Runner(checked)
     order = runner.due(0.0, ZERO)
     assert order is not None

@@ -18,7 +18,7 @@ from ik_node.ros.interfaces import DESCRIPTION
 from ik_node.ros.neighbours import Neighbours, join
 from ik_node.ros.run import Spinner, begin
 from ik_node.steady import steady
-from ik_node.teach.check import Checked, Checker
+from ik_node.teach.check import Checker, CheckReport
 from ik_node.teach.program import Program
 from ik_node.teach.runner import Runner, State
 
@@ -45,7 +45,7 @@ class Play:
         """End the node."""
         self._node.destroy_node()
 
-    def checked(self, again: bool) -> Checked:
+    def checked(self, again: bool) -> CheckReport:
         """Return the check of the program from where the arm is. Raises IkError without ik_node."""
         self._wait(lambda: self._text, 'no robot_description is published')
         self._player.prepare(steady())
@@ -56,7 +56,7 @@ class Play:
         settings = self._player.settings
         return Checker().check(self._text, settings, self._program, self._player.joints, again=again)
 
-    def run(self, checked: Checked, loops: int) -> Runner:
+    def run(self, checked: CheckReport, loops: int) -> Runner:
         """Run a checked program, say where it is, and return its runner."""
         runner, told = Runner(checked, loops), (0, '')
         self._player.run(runner, checked.speed)

@@ -21,14 +21,14 @@ from ik_node.servos.calibration.recorded import Recorded
 from ik_node.servos.calibration.zeros import ArmCalibration
 from ik_node.steady import steady
 
-from .cycle import HELD, ArmCycle, ArmOptions
+from .cycle import HELD, ArmOptions, ServoLoop
 from .goals import Torques
 from .snapshot import POWERED, ArmSnapshot, ArmState, Commands, Counts
 
 RETRY = 1.0  # [s] from one attempt to open the port, or to find the servos, to the next
 PATIENCE = 15.0  # [s] for a request
 RATE_WINDOW = 100  # cycles over which their rate is measured
-Request = Callable[[ArmCycle], None]
+Request = Callable[[ServoLoop], None]
 
 
 class ServoArm:
@@ -62,7 +62,7 @@ class ServoArm:
         self._thread = threading.Thread(target=self._run, name='servos', daemon=True)
         self.calibration: ArmCalibration | None = None
         self._transport: Transport | None = None
-        self._cycle: ArmCycle | None = None
+        self._cycle: ServoLoop | None = None
         self._state, self._reason = ArmState.CLOSED, ''  # without a cycle
         self._ticks: Mapping[str, int] = {}  # measured without a zero
         self._counts = Counts()
@@ -152,7 +152,7 @@ class ServoArm:
             else:
                 held.set_exception(ArmError(f'{error}; commands are rejected until clear'))
 
-        self._ask(ArmCycle.hold).add_done_callback(finish)
+        self._ask(ServoLoop.hold).add_done_callback(finish)
         return held
 
     def clear(self) -> None:
@@ -231,7 +231,7 @@ class ServoArm:
         try:
             servos = survey(transport, self.profile)
             self.calibration = self._calibrated(transport, servos)
-            cycle = ArmCycle(
+            cycle = ServoLoop(
                 transport,
                 servos,
                 self.calibration,
@@ -259,7 +259,7 @@ class ServoArm:
             }
             raise
 
-    def _serve(self, cycle: ArmCycle) -> None:
+    def _serve(self, cycle: ServoLoop) -> None:
         """Do what was asked for, until the servos are silent."""
         while self._requests and cycle.state is not ArmState.SILENT:
             request, future = self._requests.popleft()
@@ -277,7 +277,7 @@ class ServoArm:
             else:
                 future.set_result(None)
 
-    def _recalibrate(self, cycle: ArmCycle) -> None:
+    def _recalibrate(self, cycle: ServoLoop) -> None:
         if cycle.state is not ArmState.PASSIVE or cycle.torque.on:
             raise ArmError('zeros can only be set while the torque is off')
         self._reject('the zeros have just changed: try again')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ArmCycle: an arm whose servos were found, cycle by cycle; of the one thread that owns the port.
+"""ServoLoop: an arm whose servos were found, cycle by cycle; of the one thread that owns the port.
 
 The servos have no watchdog of their own worth the name, so goals stay near the measured joints, and commands
 that stop leave the arm where it is.
@@ -421,7 +421,7 @@ class ArmOptions:
     torque_limit: float = 1.0
 
 
-class ArmCycle:
+class ServoLoop:
     """state, reason: see ArmSnapshot. measured: the joints that answered, at time [s]. torque: who has it.
 
     goals: where the servos go.

@@ -212,7 +212,7 @@ def _cause(error: OSError) -> OSError:
     return OSError(*details) if details and isinstance(details[0], int) else error
 
 
-# Outstanding: answers that servos may still give to requests of the past.
+# PendingReplies: answers that servos may still give to requests of the past.
 #
 # An answer says which servo gave it and how long it is, but not to which request. So a request must ask
 # for a size that no outstanding answer of this servo has: the size then tells a late answer from the
@@ -222,7 +222,7 @@ LATEST = 0.3  # [s] after its request no answer comes any more
 TWICE = 0.02  # [s] after a late answer in which it may come a second time
 
 
-class Outstanding:
+class PendingReplies:
     """Answers that may still come, by id and size [bytes]; times are monotonic [s]."""
 
     def __init__(self) -> None:
@@ -301,7 +301,7 @@ class SerialTransport:
         self._codec = codec
         self._baud = baud
         self._timeout = timeout
-        self._outstanding = Outstanding()
+        self._outstanding = PendingReplies()
         # Servos after a missing one may keep silent in a sync read: it is asked last the next time.
         self._suspected: dict[int, int] = {}  # rank, by id
         self._line = SerialLine(port, baud)
@@ -399,7 +399,7 @@ class _Awaited:
     """The answers that a request awaits: sorts what comes into these, late ones and foreign ones."""
 
     def __init__(
-        self, ids: Collection[int], size: int, echo: Status | None, outstanding: Outstanding
+        self, ids: Collection[int], size: int, echo: Status | None, outstanding: PendingReplies
     ) -> None:
         self._ids = ids
         self._size = size
