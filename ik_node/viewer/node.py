@@ -50,7 +50,6 @@ from .scene import Scene, ToolScene, draw, extent_of
 from .section import RobotView, Section
 from .server import Pages
 from .servos import Servos
-from .share import Share
 from .solutions import Solutions
 from .teach import Teach
 from .tool import PATIENCE, ViewedTool, selected
@@ -312,8 +311,6 @@ class ViewerNode(ClosableNode):
             self._settings.port,
             changed=self._mind_clients,
             stop=self._buttons.stop_at_once,
-            opened=lambda link: self._share.opened.add(link),
-            link=lambda: self._share.text,
         )
         server = self._server = self._pages.server
         self._scene = Scene(server, self._settings.shadows)
@@ -321,10 +318,8 @@ class ViewerNode(ClosableNode):
         self._panel = Panel(server, list(zip(names, self._colours, strict=True)), self._pressed)
         self._panel.card.show_message('Waiting for robot_description')
         self._methods = Methods(self, server)
-        self._share = Share(server)
         self._rooms: tuple[Section, ...] = (
             self._methods,
-            self._share,
             Solutions(self, server, self._settings.mesh_path),
             ReachMap(server),
             Plots(self, server),

@@ -4,98 +4,23 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import io
 import math
 import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import viser
 from rclpy.node import Node
 
-from ik_node.console import FORMULA, NUMBER
 from ik_node.steady import steady
 
 from . import panel
 from .panel import GREY, NONE, RED, Colour, Press, Presses, update
-from .recording import JOINTS, SECOND, JointTrack, Recorder, RecordingError, recorded
+from .recording import JointTrack, Recorder, RecordingError
 from .scene import Ghost
 from .section import Moment, RobotView, Section
-
-TIME = 'time [s]'
-
-
-def csv_text(path: Path, topic: str, begin: float = -math.inf, end: float = math.inf) -> str:
-    """Return the messages between two times [s] since the first joints of a topic, as CSV.
-
-    A row has the values of one message, the other columns are empty: columns are topic/joint, with /velocity
-    and /effort where there are some, topic/x to topic/qw of poses, topic/0/x and so on of several,
-    topic/vx to topic/wz of twists, and topic/message or topic/name/message of reports. Raises RecordingError.
-    """
-    messages = list(recorded(path))
-    start = next((one.received for one in messages if (one.topic, one.kind) == (topic, JOINTS)), 0)
-    rows = []
-    for one in messages:
-        seconds = (one.received - start) / SECOND
-        if begin <= seconds <= end:
-            rows.append({TIME: f'{seconds:.6f}', **_values(one.topic, one.kind, one.message)})
-    columns = dict.fromkeys([TIME, *(name for row in rows for name in row)])
-    text = io.StringIO()
-    table = csv.DictWriter(text, list(columns), lineterminator='\n')
-    table.writeheader()
-    table.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-    return text.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    """Return a value for CSV: text of others that a spreadsheet would execute has an apostrophe in front."""
-    live = isinstance(value, str) and FORMULA.match(value) and not NUMBER.match(value)
-    return f"'{value}" if live else value
-
-
-def _values(topic: str, kind: str, message: Any) -> dict[str, Any]:
-    before = topic.lstrip('/')
-    if kind == JOINTS:
-        values = {
-            f'{before}/{name}': value for name, value in zip(message.name, message.position, strict=False)
-        }
-        for what in ('velocity', 'effort'):
-            pairs = zip(message.name, getattr(message, what), strict=False)
-            values |= {f'{before}/{name}/{what}': value for name, value in pairs}
-        return values
-    if kind.endswith('/PoseStamped'):
-        return _of_pose(before, message.pose)
-    if kind.endswith('/PoseArray'):
-        poses = enumerate(message.poses)
-        return {name: value for k, pose in poses for name, value in _of_pose(f'{before}/{k}', pose).items()}
-    if kind.endswith('/TwistStamped'):
-        parts = {'v': message.twist.linear, 'w': message.twist.angular}
-        return {f'{before}/{sign}{axis}': getattr(parts[sign], axis) for sign in parts for axis in 'xyz'}
-    if kind.endswith('/Bool'):
-        return {before: message.data}
-    if kind.endswith('/PointStamped'):
-        return {f'{before}/{axis}': getattr(message.point, axis) for axis in 'xyz'}
-    if kind.endswith('/Float64MultiArray'):
-        return {f'{before}/{index}': value for index, value in enumerate(message.data)}
-    if kind.endswith('/JointTrajectory') and message.points:
-        last = message.points[-1].positions
-        return {f'{before}/{name}': value for name, value in zip(message.joint_names, last, strict=False)}
-    if kind.endswith('/DiagnosticStatus'):
-        return {f'{before}/message': message.message}
-    if kind.endswith('/DiagnosticArray'):
-        return {f'{before}/{status.name.lstrip("/")}/message': status.message for status in message.status}
-    return {}
-
-
-def _of_pose(before: str, pose: Any) -> dict[str, Any]:
-    return {
-        **{f'{before}/{axis}': getattr(pose.position, axis) for axis in 'xyz'},
-        **{f'{before}/q{axis}': getattr(pose.orientation, axis) for axis in 'xyzw'},
-    }
-
 
 LONGEST_FRAME = 0.2  # [s]: a replay does not run on while no page is open
 
@@ -141,7 +66,6 @@ class Replay:
 
 RECORD, END = 'Record', 'End recording'
 PLAY, PAUSE = 'Play', 'Pause'
-CSV = 'Save selection as CSV'
 PICTURE = 'Save picture'
 CHOSEN, SCRUBBED = 'chosen', 'scrubbed'
 ORDER = 3e6  # of the folder: below the link lengths
@@ -164,20 +88,12 @@ class RecordingPanel:
             self._file = gui.add_dropdown('Replay', (NONE,), hint=HINT)
             self._time = gui.add_slider('Time [s]', 0.0, 1.0, STEP, 0.0, visible=False)
             self._buttons = gui.add_button_group('Playback', (PLAY, PAUSE), visible=False)
-            self._selection = gui.add_multi_slider('Selection [s]', 0.0, 1.0, STEP, (0.0, 1.0), visible=False)
-            self._csv = gui.add_button(CSV, visible=False)
             self._said = gui.add_html('')
-        for button, what in ((self._record, RECORD), (self._end, END), (picture, PICTURE), (self._csv, CSV)):
+        for button, what in ((self._record, RECORD), (self._end, END), (picture, PICTURE)):
             button.on_click(self.pressed.adder(what))
         self._file.on_update(self.pressed.adder(CHOSEN))
         self._time.on_update(self.pressed.adder(SCRUBBED))
         self._buttons.on_click(self.pressed.adder(''))
-
-    @property
-    def selection(self) -> tuple[float, float]:
-        """The first and the last time [s] that are selected."""
-        first, last = self._selection.value
-        return float(first), float(last)
 
     def show_recording(self, on: bool, title: str, sentence: str) -> None:
         """Show whether there is a recording, and in words how far it is or how it ended."""
@@ -191,14 +107,13 @@ class RecordingPanel:
         self.pressed.offer(self._file, names)
 
     def show_length(self, seconds: float | None) -> None:
-        """Show the scrub bar and the selection for a replay of this length, or none."""
+        """Show the scrub bar for a replay of this length, or none."""
         shown = seconds is not None
         if seconds is not None:
             longest = round(max(math.ceil(seconds / STEP), 1) * STEP, 2)
             self._time.value = 0.0  # type: ignore[misc]
-            self._time.max = self._selection.max = longest
-            self._selection.value = (0.0, longest)  # type: ignore[misc]
-        for control in (self._time, self._buttons, self._selection, self._csv):
+            self._time.max = longest
+        for control in (self._time, self._buttons):
             control.visible = shown
 
     def show_time(self, seconds: float) -> None:
@@ -280,9 +195,6 @@ class Recordings(Section):
             replay.playing = False
         elif press.what == SCRUBBED:
             replay.scrub(press.value)
-        elif press.what == CSV and press.client is not None:
-            arguments = replay.path, self._panel.selection, press.client
-            threading.Thread(target=self._send_csv, args=arguments, daemon=True).start()
 
     # Record
 
@@ -360,14 +272,6 @@ class Recordings(Section):
         if self._ghost is None:
             self._ghost = Ghost(self._server, '/replay', arms, self._robot.drawing, BLUE, SWELLING)
         self._ghost.place(replay.track.at(replay.seconds))
-
-    def _send_csv(self, path: Path, selection: tuple[float, float], client: viser.ClientHandle) -> None:
-        try:
-            text = csv_text(path, self._topic, *selection)
-        except RecordingError as error:
-            self._panel.say(str(error), wrong=True)
-            return
-        client.send_file_download(f'{path.stem}.csv', text.encode(), save_immediately=True)
 
 
 def _send_picture(client: viser.ClientHandle) -> None:

@@ -59,32 +59,23 @@ def set_events_in_their_thread() -> None:
     _infra.AsyncMessageBuffer = MessageBuffer  # type: ignore[attr-defined]
 
 
-PAGE, STOP, ALIVE, OPEN = '/', '/stop', '/alive', '/open'
+PAGE, STOP, ALIVE = '/', '/stop', '/alive'
 
 
-def answering(
-    stop: Callable[[], Awaitable[str]],
-    opened: Callable[[str], object] = lambda _: None,
-    link: Callable[[], str] = lambda: '',
-) -> Callable[[Request], Awaitable[Response | None]]:
+def answering(stop: Callable[[], Awaitable[str]]) -> Callable[[Request], Awaitable[Response | None]]:
     """Return what answers the requests for this page, and None for those for viser.
 
-    All are called on the thread of the server. stop: the button is pressed; returns why the arm may not have
-    stopped, '' once ik_node has taken the stop. opened: is given the link with
-    which the page was opened. link: returns the link to what is shown now.
+    stop: the button is pressed; called on the thread of the server; returns why the arm may not have stopped,
+    '' once ik_node has taken the stop.
     """
     html = files('ik_node.viewer').joinpath('stop_page.html').read_bytes()
 
     async def answer(request: Request) -> Response | None:
-        path, _, query = request.path.partition('?')
-        if 'Upgrade' in request.headers or path not in (PAGE, STOP, ALIVE, OPEN):
+        path = request.path.partition('?')[0]
+        if 'Upgrade' in request.headers or path not in (PAGE, STOP, ALIVE):
             return None
-        problem = ''
-        if path == STOP:
-            problem = await stop()
-        elif path == OPEN:
-            opened(query)
-        body = html if path == PAGE else link().encode() if path == ALIVE else problem.encode()
+        problem = await stop() if path == STOP else ''
+        body = html if path == PAGE else problem.encode()
         kind = 'text/html; charset=utf-8' if path == PAGE else 'text/plain; charset=utf-8'
         headers = {'Content-Type': kind, 'Content-Length': str(len(body)), 'Cache-Control': 'no-store'}
         status = HTTPStatus.SERVICE_UNAVAILABLE if problem else HTTPStatus.OK
@@ -184,7 +175,7 @@ class Pages:
     """Serves the page behind a guard.
 
     Callbacks of viser only wake the executor of the node: changed is called there when a page was opened or
-    closed, or the stop button pressed. opened is called at once, on a thread of viser.
+    closed, or the stop button pressed.
     """
 
     def __init__(
@@ -194,14 +185,12 @@ class Pages:
         port: int,
         changed: Callable[[], None],
         stop: Callable[[], Awaitable[str]],
-        opened: Callable[[str], object],
-        link: Callable[[], str],
     ) -> None:
-        """stop, opened, link: as for answering. Raises ServerError."""
+        """stop: as for answering. Raises ServerError."""
         guard = Guard(host, node.get_logger().warning)
         self._node, self._stop, self._closed = node, stop, False
         self._bell = node.create_guard_condition(changed)
-        self.server = start_server(host, port, guard, answering(self._stop_pressed, opened, link))
+        self.server = start_server(host, port, guard, answering(self._stop_pressed))
         self.url = page_url(host, self.server.get_port(), guard.token)
 
     def watch(self, opened: Callable[[ClientHandle], None]) -> None:

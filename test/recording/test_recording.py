@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import signal
 import subprocess
 import sys
@@ -17,7 +15,7 @@ import pytest
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from domains import new_domain
-from geometry_msgs.msg import PointStamped, Pose, PoseArray, PoseStamped, TwistStamped
+from geometry_msgs.msg import PointStamped, Pose, PoseArray, PoseStamped
 from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 from programs import full_disk
@@ -41,7 +39,6 @@ from ik_node.viewer.recording import (
     definition,
     recorded,
 )
-from ik_node.viewer.recordings import TIME, csv_text
 
 KIND = 'sensor_msgs/msg/JointState'
 TIMEOUT = 60.0  # seconds for things that take a fraction of one on an idle machine
@@ -279,55 +276,6 @@ def test_joints_at_a_time_are_those_last_received(tmp_path: Path) -> None:
     assert track.at(5.0) == pytest.approx({'one': 0.49, 'two': -0.98, 'three': 7.0})
     with pytest.raises(RecordingError, match='no joints on the topic /elsewhere'):
         JointTrack.read(file.path, '/elsewhere')
-
-
-def test_a_selection_as_csv(tmp_path: Path) -> None:
-    file = RecordingFile(tmp_path / 'table.mcap')
-    early = 10**18 - 6 * 10**7
-    file.add('/goal_joints', KIND, serialize_message(JointState(name=['one'], position=[0.5])), early, early)
-    fill(file, 50)
-    pose = PoseStamped()
-    pose.pose.position.y = 0.125
-    time = 10**18 + 205 * 10**6
-    file.add('/goal_pose', 'geometry_msgs/msg/PoseStamped', serialize_message(pose), time, time)
-    live = DiagnosticStatus(message='=HYPERLINK("http://x.example")')
-    file.add('/status', 'diagnostic_msgs/msg/DiagnosticStatus', serialize_message(live), time, time)
-    file.close()
-    rows = list(csv.DictReader(io.StringIO(csv_text(file.path, '/joint_states', 0.1, 0.3))))
-    times = [float(row[TIME]) for row in rows]
-    assert min(times) == pytest.approx(0.1)
-    assert max(times) == pytest.approx(0.3)
-    of_joints = [row for row in rows if row['joint_states/one']]
-    assert np.allclose([float(row['joint_states/one']) for row in of_joints], 0.01 * np.arange(10, 31))
-    assert np.allclose([float(row['joint_states/two/velocity']) for row in of_joints], np.arange(10, 31))
-    (goal,) = [row for row in rows if row['goal_pose/y']]
-    assert (goal['goal_pose/y'], goal['goal_pose/qw'], goal['joint_states/one']) == ('0.125', '1.0', '')
-    assert [row['status/message'] for row in rows if row['status/message']] == ["'" + live.message]
-    every = list(csv.DictReader(io.StringIO(csv_text(file.path, '/joint_states'))))
-    assert float(every[0][TIME]) == pytest.approx(-0.06)
-    assert len(every) == 53
-
-
-def test_every_type_has_values_in_the_table(tmp_path: Path) -> None:
-    file = RecordingFile(tmp_path / 'kinds.mcap')
-    path, speed = PoseArray(poses=[Pose(), Pose()]), TwistStamped()
-    path.poses[1].position.x, speed.twist.linear.y, speed.twist.angular.z = 0.5, 0.25, -2.0
-    status = DiagnosticStatus(name='/ik_node/left', message='moving')
-    messages = {
-        '/goal_path': path,
-        '/cmd_vel': speed,
-        '/ik_node/enable': Bool(data=True),
-        '/diagnostics': DiagnosticArray(status=[status]),
-    }
-    for k, (topic, message) in enumerate(messages.items()):
-        kind = f'{type(message).__module__.partition(".")[0]}/msg/{type(message).__name__}'
-        file.add(topic, kind, serialize_message(message), 10**18 + k, 10**18 + k)
-    file.close()
-    rows = list(csv.DictReader(io.StringIO(csv_text(file.path, '/joint_states'))))
-    assert [rows[0][f'goal_path/{name}'] for name in ('0/x', '1/x', '1/qw')] == ['0.0', '0.5', '1.0']
-    assert [rows[1][f'cmd_vel/{name}'] for name in ('vx', 'vy', 'wz')] == ['0.0', '0.25', '-2.0']
-    assert rows[2]['ik_node/enable'] == 'True'
-    assert rows[3]['diagnostics/ik_node/left/message'] == 'moving'
 
 
 def test_definitions_name_all_types_within() -> None:

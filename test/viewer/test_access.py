@@ -82,26 +82,24 @@ def test_a_page_behind_a_proxy_is_told_why_and_the_log_once() -> None:
 
 def test_the_stop_button_needs_the_token_too() -> None:
     stops: list[int] = []
-    links: list[str] = []
     problems = ['', 'ik_node does not answer', 'ik_node is not running', '']
 
     async def stop() -> str:
         stops.append(1)
         return problems[len(stops) - 1]
 
-    with served(answer=answering(stop, links.append, lambda: 'v=1')) as (port, guard):
-        for path in ('/stop', '/wrong/stop', f'/{guard.token}x/stop', '/open?v=1', '/alive'):
+    with served(answer=answering(stop)) as (port, guard):
+        for path in ('/stop', '/wrong/stop', f'/{guard.token}x/stop', '/alive'):
             assert page(port, path)[0] == REJECTED
         assert page(port, f'/{guard.token}/stop', Origin='https://evil.example')[0] == REJECTED
         assert handshake(port, path='/socket') == REJECTED
         assert handshake(port, 'https://evil.example', f'/{guard.token}/socket') == REJECTED
         assert not stops
-        assert page(port, f'/{guard.token}/alive') == (200, 'v=1')
+        assert page(port, f'/{guard.token}/alive') == (200, '')
         assert not stops
         assert page(port, f'/{guard.token}/stop') == (200, '')
         assert len(stops) == 1
         assert page(port, f'/{guard.token}/stop') == (503, problems[1])  # not OK: it was not taken
-        assert not links
         socket_path = f'ws://127.0.0.1:{port}/{guard.token}/socket'
         with connect(socket_path) as kept, connect(socket_path) as other:
             for number, said in enumerate(('503 ik_node is not running', '200 '), start=3):
@@ -111,9 +109,6 @@ def test_the_stop_button_needs_the_token_too() -> None:
             other.send(b'stop')
             with pytest.raises(ConnectionClosed):
                 other.recv(timeout=60.0)
-        assert not links
-        assert page(port, f'/{guard.token}/open?v=1&robot=a') == (200, '')
-        assert links == ['v=1&robot=a']
         assert '<iframe' in page(port, f'/{guard.token}/')[1]
         assert '<link rel="icon" href="data:' in page(port, f'/{guard.token}/')[1]  # no browser asks for one
         assert 'ik_viewer was restarted' in page(port, '/of_an_earlier_start/alive')[1]

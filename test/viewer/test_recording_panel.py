@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from mcap.reader import make_reader
 
 from ik_node.model.arm import Arm
 from ik_node.viewer.recording import recorded
-from ik_node.viewer.recordings import CSV, END, PLAY, RECORD
+from ik_node.viewer.recordings import END, PLAY, RECORD
 
 pytestmark = pytest.mark.slow
 
@@ -89,25 +87,11 @@ def test_a_recording_has_what_moved_and_its_replay_commands_nothing(
     page.wait(lambda: np.allclose(ghost(page), begin, atol=1e-4), 'the ghost at the start')
     assert np.allclose(page.pose('/tip'), arm)
 
-    page.choose('Selection [s]', (0.45, 0.95))
-    page.choose(CSV, True)
-    name, content = page.wait(lambda: downloaded(page), 'the file')
-    assert name == f'{path.stem}.csv'
-    rows = list(csv.DictReader(io.StringIO(content.decode())))
-    assert [float(row['joint_states/joint1']) for row in rows] == pytest.approx([0.25, 0.3, 0.35, 0.4, 0.45])
     page.choose('Replay', 'none')
     page.wait(lambda: not any(name.startswith('/replay/') for name in page.nodes), 'no ghost')
     assert not robot.goals
     assert not robot.joint_goals
     page.close()
-
-
-def downloaded(page: Page) -> tuple[str, bytes] | None:
-    """Name and content of a file that the page was sent."""
-    sent: list[Any] = [one for log, _ in page._buffers for one in log]
-    names = [one.filename for one in sent if type(one).__name__ == 'FileTransferStartDownload']
-    parts = [one.content for one in sent if type(one).__name__ == 'FileTransferPart']
-    return (names[0], b''.join(parts)) if names and parts else None
 
 
 def test_a_recording_continues_without_a_page_and_ends_with_the_viewer(
