@@ -298,6 +298,14 @@ def _limited(robot: Robot, settings: ArmSettings) -> tuple[Robot, dict[str, Join
     return robot, limits
 
 
+def limited_arm(arm: Arm, settings: ArmSettings) -> Arm:
+    """Return the arm with joint_limits_file and joint_limit_margins of settings. Raises InputError."""
+    robot, _ = _limited(arm.robot, settings)
+    return (
+        arm if robot is arm.robot else Arm(robot, arm.tip_link, arm.tool_axis, arm.tool_point, arm.base_link)
+    )
+
+
 def _home(home: tuple[float, ...], arm: Arm) -> Array:
     if len(home) not in (1, arm.n):
         raise InputError(

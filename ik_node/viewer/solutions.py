@@ -16,7 +16,8 @@ from viser.transforms import SO3
 
 from ik_node.checks import Array
 from ik_node.control.checks import CLEARANCE
-from ik_node.control.settings import Workspace
+from ik_node.control.models import limited_arm
+from ik_node.control.settings import ArmSettings, Workspace
 from ik_node.errors import IkError, MissingError
 from ik_node.model.arm import Arm, tool_at
 from ik_node.model.collision import SelfCollision, collision_shapes, disabled_pairs
@@ -226,15 +227,33 @@ def amount(value: float, prismatic: bool) -> str:
     return f'{shown:.0f}{unit}' if shown >= 1.0 or shown < 0.05 else f'{shown:.1f}{unit}'
 
 
-COLLISION, SRDF, WORKSPACE = 'self_collision', 'srdf_file', 'workspace'  # parameters of ik_node
+# parameters of ik_node
+COLLISION, SRDF, WORKSPACE = 'self_collision', 'srdf_file', 'workspace'
+LIMITS, MARGINS = 'joint_limits_file', 'joint_limit_margins'
 
 
 class Rules(NamedTuple):
-    """collisions: links must keep apart, except pairs in srdf_file. workspace: as for Workspace.of."""
+    """What ik_node allows.
+
+    collisions: links must keep apart, except pairs in srdf_file. workspace: as for Workspace.of.
+    limits_file, margins: the parameters joint_limits_file and joint_limit_margins.
+    """
 
     collisions: bool = True
     srdf_file: str = ''
     workspace: tuple[float, ...] = (0.0,) * 6
+    limits_file: str = ''
+    margins: tuple[float, ...] = (0.0,)
+
+    def limited(self, arm: Arm) -> Arm:
+        """Return the arm with the limits of ik_node. Raises InputError."""
+        limits = ArmSettings(
+            base_link=arm.base_link,
+            tip_link=arm.tip_link,
+            joint_limits_file=self.limits_file,
+            joint_limit_margins=self.margins,
+        )
+        return limited_arm(arm, limits)
 
 
 class RemoteRules:
@@ -253,7 +272,7 @@ class RemoteRules:
         """Return the rules of a tool, the defaults until ik_node has answered."""
         workspace = f'{tool}.{WORKSPACE}' if tool else WORKSPACE
         if tool not in self._known:
-            names = (COLLISION, SRDF, workspace)
+            names = (COLLISION, SRDF, workspace, LIMITS, MARGINS)
             self._known[tool] = RemoteParameters(self._node, 'ik_node', names, lambda _: None)
             self._known[tool].refresh()
         values = self._known[tool].values
@@ -261,6 +280,8 @@ class RemoteRules:
             values.get(COLLISION) != 'false',
             values.get(SRDF, ''),
             tuple(values.get(workspace, Rules().workspace)),
+            values.get(LIMITS, ''),
+            tuple(values.get(MARGINS, Rules().margins)),
         )
 
 
@@ -1054,15 +1075,15 @@ class Solutions(Section):
         goal = Goal(point, axis if directed else None)
         query = Query(goal, {**moment.values, **held}, tuple(held), rules.workspace)
         listers, options = self._listers, moment.options
-        known = arm, text if rules.collisions else '', self._mesh_path, rules.srdf_file
+        checked = text if rules.collisions else '', self._mesh_path, rules.srdf_file
 
         def compute() -> ListingResult | str:
-            key = (*known, *sorted(options.items()))
+            key = (arm, *checked, rules.limits_file, rules.margins, *sorted(options.items()))
             try:
                 if key not in listers:
                     while len(listers) >= MOST_LISTERS:
                         del listers[next(iter(listers))]
-                    listers[key] = Lister(*known, **options)
+                    listers[key] = Lister(rules.limited(arm), *checked, **options)
                 lister = listers[key]
                 return ListingResult(lister.solver, lister.listing(query), asked)
             except IkError as error:

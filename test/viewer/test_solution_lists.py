@@ -12,10 +12,11 @@ import pytest
 from small_arm import WITH_SPARE
 
 from ik_node.control.checks import CLEARANCE
+from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.solver.goal import Goal, Solutions
-from ik_node.viewer.solutions import STEP, Choice, Lister, Query, spare_joint, trace_self_motion
+from ik_node.viewer.solutions import STEP, Choice, Lister, Query, Rules, spare_joint, trace_self_motion
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +36,27 @@ def query(arm: Arm, goal: Goal, q: Any, **more: Any) -> Query:
 def rank(choice: Choice, solutions: Solutions) -> int:
     """Return which of the solutions a choice is, bit for bit."""
     return [np.array_equal(choice.q, one.q) for one in solutions].index(True)
+
+
+def test_limits_of_the_node_count(tmp_path):
+    arm, text = loaded('seed_arm')
+    file = tmp_path / 'limits.yaml'
+    first = arm.joint_names[0]
+    file.write_text(
+        f'joint_limits: {{{first}: {{has_position_limits: true, min_position: -1, max_position: 1}}}}'
+    )
+    goal = Goal(*arm.fk(np.array([1.5, 0.5, 0.9, 0.6, 0.4])))
+    (wide, tight, margin) = (
+        Lister(rules.limited(arm), text).listing(query(arm, goal, arm.middle))
+        for rules in (Rules(), Rules(limits_file=str(file)), Rules(margins=(0.3,)))
+    )
+    assert any(abs(choice.q[0]) > 1.0 for choice in wide.allowed)
+    assert all(abs(choice.q[0]) <= 1.0 for choice in tight.allowed)
+    assert any(first in choice.forbidden for choice in tight.forbidden)
+    room = np.minimum(arm.upper, np.inf) - 0.3
+    assert all((choice.q <= room + 1e-9).all() for choice in margin.allowed)
+    with pytest.raises(InputError, match=r'limits\.yaml'):
+        Rules(limits_file=str(tmp_path / 'no' / 'limits.yaml')).limited(arm)
 
 
 @pytest.mark.parametrize('name', ARMS[:3])
