@@ -20,8 +20,11 @@ from ik_node.servos.arm.snapshot import ArmState, JointMeasurement
 from ik_node.servos.calibration.owner_zeros import factors_path, load_factors, store_factors
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.calibration.zeros import JointCalibration
+from ik_node.servos.node import Calibrating
+from ik_node.servos.settings import ServoSettings
 from ik_node.share import share_path
 from ik_node.sim.bus.__main__ import weighing
+from ik_node.startup.arguments import URDF
 
 pytestmark = pytest.mark.slow
 
@@ -135,6 +138,13 @@ WRONG = {
     'the other way': times(-1.0),
     'too heavy': times(5.0),
 }
+
+
+@pytest.mark.parametrize('on', [True, False])
+def test_the_weight_counts_only_where_it_is_to_be_compensated(on):
+    settings = ServoSettings(compensate_sag=on, description=str(URDF / 'so101_like.urdf.xacro'))
+    calibrating = Calibrating(read_profile('so101'), settings, lambda _: None, pytest.fail)
+    assert (calibrating.torques is not None) is on
 
 
 @pytest.mark.parametrize('torques', WRONG.values(), ids=WRONG.keys())
