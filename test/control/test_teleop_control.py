@@ -202,20 +202,6 @@ def test_a_path_after_a_hand_does_not_lead_to_where_the_hand_was(hand):
     assert hand.point == pytest.approx(end, abs=5e-4)
 
 
-def test_steps_that_come_slowly_are_followed_at_an_even_speed(hand):
-    rig, start = hand.rig, hand.q
-    every, rate = round(0.1 / PERIOD), 0.2  # ten steps a second
-    moved = []
-    for k in range(20):
-        rig.controller.steer(start + np.array([0.1 * rate * k, 0.0, 0.0, 0.0, 0.0]), rig.time)
-        for _ in range(every):
-            before = hand.q[0]
-            rig.tick(1)
-            moved.append((hand.q[0] - before) / PERIOD)
-    settled = np.array(moved[len(moved) // 2 :])
-    assert 0.8 * rate < settled.min() <= settled.max() < 1.2 * rate
-
-
 @pytest.mark.parametrize('clutch', ['required', 'none'])
 def test_poses_that_do_not_count_move_nothing_and_are_told(hand, clutch):
     rig = hand.rig
