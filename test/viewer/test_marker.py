@@ -22,7 +22,7 @@ from visualization_msgs.srv import GetInteractiveMarkers
 from ik_node import Arm
 from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import matrix_pose, pose_matrix
-from ik_node.ros.marker_node import OTHERS, SETTLED, SILENCE, Drag, MarkerNode, RobotView
+from ik_node.ros.marker_node import OTHERS, SETTLED, SILENCE, Drag, MarkerNode, Shown
 from ik_node.ros.programs.track_player import GoalsNode
 from ik_node.share import share_path
 from ik_node.startup.plan import marker_of
@@ -269,7 +269,7 @@ def drag() -> Drag:
     """A goal that is dragged since 10 s."""
     drag = Drag()
     drag.press(10.0)
-    assert drag.shown is RobotView.TOOL, 'a click moves nothing'
+    assert drag.shown is Shown.TOOL, 'a click moves nothing'
     assert drag.pull(10.0)
     assert drag.dragged
     return drag
@@ -278,12 +278,12 @@ def drag() -> Drag:
 def test_a_goal_is_shown_until_the_arm_has_come_to_rest(drag):
     drag.release(10.1)
     drag.update(10.2)
-    assert drag.shown is RobotView.GOAL
+    assert drag.shown is Shown.GOAL
     drag.moved(10.4)
     drag.update(10.4 + 0.9 * SETTLED)
-    assert drag.shown is RobotView.GOAL
+    assert drag.shown is Shown.GOAL
     drag.update(10.4 + 1.1 * SETTLED)
-    assert drag.shown is RobotView.TOOL
+    assert drag.shown is Shown.TOOL
 
 
 def test_a_mouse_that_is_held_still_keeps_the_goal_and_one_that_is_gone_does_not(drag):
@@ -299,7 +299,7 @@ def test_a_foreign_goal_ends_a_drag_until_the_mouse_is_pressed_again(drag):
     assert not drag.foreign(10.0 + 0.5 * OTHERS), 'the last goals of a track'
     assert drag.dragged
     assert drag.foreign(10.0 + 1.5 * OTHERS)
-    assert drag.shown is RobotView.GOAL
+    assert drag.shown is Shown.GOAL
     assert not drag.pull(12.0)
     assert not drag.dragged
     drag.press(12.5)
@@ -308,10 +308,10 @@ def test_a_foreign_goal_ends_a_drag_until_the_mouse_is_pressed_again(drag):
 
 def test_a_button_ends_a_drag(drag):
     drag.drop()
-    assert drag.shown is RobotView.TOOL
+    assert drag.shown is Shown.TOOL
     assert not drag.pull(10.1)
     drag.release(10.2)
-    assert drag.shown is RobotView.TOOL
+    assert drag.shown is Shown.TOOL
 
 
 def test_a_drag_whose_press_was_lost_counts(drag):
