@@ -24,16 +24,22 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: venv venv-arm venv-test set-up-newest
 .DEFAULT_GOAL := help
 
+# Variables of earlier versions: ignored, they would start something on another port. $(call renamed,goal,old,new)
+renamed = $(if $(filter $1,$(MAKECMDGOALS)),$(if $($2),$(error $2 is now $3: make $1 $3=$($2))))
+$(call renamed,demo,PORT,PAGE_PORT)
+$(call renamed,arm,PORT,SERIAL_PORT)
+$(call renamed,arm,PAGE,PAGE_PORT)
+
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 16
 
-demo: venv  ## Start an arm, the viewer and a goal on a circle; ARM=two_arms TRACKS='line spiral', TELEOP=1: keys, SIM=1: in MuJoCo, PORT=8081
+demo: venv  ## Start an arm, the viewer and a goal on a circle; ARM=two_arms TRACKS='line spiral', TELEOP=1: keys, SIM=1: in MuJoCo, PAGE_PORT=8081
 	@$(VENV)/bin/ik_demo $(if $(ARM),--description-file '$(ARM)') $(if $(TRACKS),--track $(TRACKS)) \
-		$(if $(SIM),--sim) $(if $(TELEOP),--teleop) $(if $(PORT),--port $(PORT))
+		$(if $(SIM),--sim) $(if $(TELEOP),--teleop) $(if $(PAGE_PORT),--page-port $(PAGE_PORT))
 
-arm: venv-arm  ## Drive a real arm with its viewer: PORT=/dev/ttyACM0 or emulated, PROFILE=so100, ARM=my.urdf, SPEED=0.5, TORQUE_LIMIT=0.5, ON_EXIT=release, PAGE=8081
-	@$(VENV)/bin/ik_demo --servos '$(or $(PORT),auto)' --profile '$(or $(PROFILE),so101)' \
-		$(if $(ARM),--description-file '$(ARM)') --speed-scaling '$(or $(SPEED),0.2)' $(if $(PAGE),--port $(PAGE)) \
+arm: venv-arm  ## Drive a real arm with its viewer: SERIAL_PORT=/dev/ttyACM0 or emulated, PROFILE=so100, ARM=my.urdf, SPEED=0.5, TORQUE_LIMIT=0.5, ON_EXIT=release, PAGE_PORT=8081
+	@$(VENV)/bin/ik_demo --servos '$(or $(SERIAL_PORT),auto)' --profile '$(or $(PROFILE),so101)' \
+		$(if $(ARM),--description-file '$(ARM)') --speed-scaling '$(or $(SPEED),0.2)' $(if $(PAGE_PORT),--page-port $(PAGE_PORT)) \
 		$(if $(TORQUE_LIMIT),--torque-limit '$(TORQUE_LIMIT)') $(if $(ON_EXIT),--on-exit '$(ON_EXIT)')
 
 # What takes one core each goes on at the same time. A node needs the first kernels only.

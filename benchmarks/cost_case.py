@@ -52,7 +52,7 @@ class Case:
         given.append(f'urdf_file:={ROOT / "urdf" / "seed_arm.urdf.xacro"}')
         self._start_program('ik_node', given)
         if asked['viewer']:
-            self._start_program('ik_viewer', ['port:=0'])
+            self._start_program('ik_viewer', ['page_port:=0'])
         rclpy.init()
         self.watch = Watch()
         self._bare_goals = self.watch.create_publisher(PoseStamped, 'bare/goal_pose', 1)

@@ -101,7 +101,7 @@ def test_the_viewer_of_the_wheel_serves_its_page_and_the_stop_page(wheel, tmp_pa
         free.bind(('127.0.0.1', 0))
         port = free.getsockname()[1]
     viewer = subprocess.Popen(
-        [programs / 'ik_viewer', '--ros-args', '-p', f'port:={port}'],
+        [programs / 'ik_viewer', '--ros-args', '-p', f'page_port:={port}'],
         cwd=tmp_path,
         env={
             **os.environ,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import os
 import re
@@ -45,6 +46,15 @@ def without_ros(arguments: Sequence[str]) -> list[str]:
         elif not ros:
             own.append(word)
     return own
+
+
+def renamed(now: str) -> Callable[[str], str]:
+    """Return the argparse type of an option of earlier versions: its error says what the option is now."""
+
+    def reject(_: str) -> str:
+        raise argparse.ArgumentTypeError(f'renamed to {now}')
+
+    return reject
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

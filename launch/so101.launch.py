@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drive an SO-101: ros2 launch ik_node so101.launch.py port:=/dev/ttyACM0
+"""Drive an SO-101: ros2 launch ik_node so101.launch.py serial_port:=/dev/ttyACM0
 
-Without port:=... it takes the only serial adapter, and port:=emulated needs no arm. Everything else is as in
-arm.launch.py; description_file:=so101_new_calib.urdf tip_link:=gripper_frame_link shows the maker's meshes.
+Without serial_port:=... it takes the only serial adapter, and serial_port:=emulated needs no arm. Everything
+else is as in arm.launch.py; description_file:=so101_new_calib.urdf tip_link:=gripper_frame_link shows the
+maker's meshes.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from launch.substitutions import LaunchConfiguration
 
 from ik_node.startup.arguments import ARGUMENTS
 
-DEFAULTS = {'port': 'auto', 'profile': 'so101', 'speed_scaling': '0.2'}
+DEFAULTS = {'serial_port': 'auto', 'profile': 'so101', 'speed_scaling': '0.2'}
 
 
 def generate_launch_description() -> LaunchDescription:

@@ -339,7 +339,7 @@ def viewer(
     with desk() as table, ExitStack() as nodes:
         if beside:
             nodes.enter_context(closing(table.make('ik_node', *beside)))
-        nodes.enter_context(closing(table.make('ik_viewer', 'port:=0', 'shadows:=false', *parameters)))
+        nodes.enter_context(closing(table.make('ik_viewer', 'page_port:=0', 'shadows:=false', *parameters)))
         robot = nodes.enter_context(closing(RobotSide(world=table.world)))
         if page:
             nodes.enter_context(closing(Page(table)))

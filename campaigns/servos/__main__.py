@@ -26,7 +26,7 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument('what', choices=(*AT_ONCE, 'drive'))
-    parser.add_argument('port', nargs='?')
+    parser.add_argument('serial_port', nargs='?')
     parser.add_argument('--profile', default='so101')
     parser.add_argument('--runs', type=int, default=100)
     parser.add_argument('--seed', type=int, default=0, help='of the first run')
@@ -34,7 +34,7 @@ def main() -> int:
     parser.add_argument('--jobs', type=int, default=1, help='processes; most of their time streams wait')
     given = parser.parse_args()
     if given.what == 'drive':
-        drive(given.profile, given.port)
+        drive(given.profile, given.serial_port)
     size, end = AT_ONCE[given.what], given.seed + given.runs
     tasks = [range(begin, min(begin + size, end)) for begin in range(given.seed, end, size)]
     found = Outcome()

@@ -29,6 +29,7 @@ from ik_node.steady import steady
 from .interfaces import given_parameters
 
 QOS = 'qos_overrides.'  # parameters of rclpy
+RENAMED = {'page_port': 'port', 'serial_port': 'port'}  # from these: ignored, another port would be taken
 REMOVED = ('joint_signs', 'joint_offsets')  # without them an arm that needed them would move elsewhere
 
 
@@ -72,6 +73,9 @@ def declare_fields(
     fields = {field.name: field for field in dataclasses.fields(kind)}
     if defaults is None:
         defaults = {name: field.default for name, field in fields.items()}
+    for new, old in RENAMED.items():
+        if new in defaults and old in given_parameters(node):
+            raise InputError(f'the parameter {old} is now {new}')
     rows: list[Any] = [(name, _plain(value), descriptor(fields[name])) for name, value in defaults.items()]
     try:
         declared = node.declare_parameters(prefix, rows)

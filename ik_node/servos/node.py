@@ -225,13 +225,13 @@ class Calibrating:
 
     def _path(self) -> Path:
         """Return the file for the zeros of the arm at the port. Raises PortError."""
-        return zeros_path(self._profile.name, arm_at(self._settings.port))
+        return zeros_path(self._profile.name, arm_at(self._settings.serial_port))
 
     def _recall(self) -> None:
         """Continue with what was learned of the arm at the port, which may be another one than before."""
-        if self._settings.port == EMULATED:
+        if self._settings.serial_port == EMULATED:
             return
-        path = factors_path(self._profile.name, arm_at(self._settings.port))
+        path = factors_path(self._profile.name, arm_at(self._settings.serial_port))
         if path == self._learning:
             return
         try:
@@ -388,11 +388,11 @@ class ServosNode(ClosableNode):
         profile = read_profile(settings.profile)
         log = self.get_logger()
         self._calibrating = known = Calibrating(profile, settings, log.info, log.warning)
-        emulated = settings.port == EMULATED
+        emulated = settings.serial_port == EMULATED
         self._emulated = (
             EmulatedArm(settings.profile, known.description, settings.xacro_args) if emulated else None
         )
-        port = settings.port if self._emulated is None else self._emulated.port
+        port = settings.serial_port if self._emulated is None else self._emulated.port
         self._doubted: dict[str, str] = {}
         self._remarks = Remarks()
         self._said, self._ending = (ArmState.CLOSED, ''), False

@@ -17,7 +17,7 @@ ON_EXIT = ('hold', 'release')
 class ServoSettings:
     """The parameters of ik_servos, all read at start-up."""
 
-    port: str = parameter(
+    serial_port: str = parameter(
         '',
         'serial port, preferably a path in /dev/serial/by-id; empty: the only one; emulated: servos without '
         'an arm',

@@ -170,7 +170,7 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     'description_file': (
         '',
         f'Path of a .urdf or .xacro file, or one of the robots shipped with ik_node: {", ".join(ROBOTS)}; '
-        f'empty: with a port the one that profile names, else {SEED}',
+        f'empty: with a serial_port the one that profile names, else {SEED}',
         None,
     ),
     'xacro_args': ('', "Arguments for the xacro file, such as 'prefix:=left_ gripper:=true'", None),
@@ -206,6 +206,7 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
         ('auto', *YES_OR_NO),
     ),
     'viewer': ('false', 'Start the browser viewer; it prints the URL of its page', YES_OR_NO),
+    'page_port': ('', 'TCP port of that page; empty: as in params_file, or 8080', None),
     'real': (
         'false',
         'A driver publishes joint_states: ik_node reads them and sends commands on joint_commands',
@@ -216,7 +217,7 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
         'Simulate the arm in MuJoCo behind a trajectory controller, which publishes joint_states',
         (NO_SIMULATION, 'mujoco'),
     ),
-    'port': (
+    'serial_port': (
         '',
         "Serial port of an arm with servos on a bus: starts its driver; 'auto': the only port; 'emulated': "
         'servos without an arm',

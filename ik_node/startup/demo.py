@@ -218,7 +218,7 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
         'real arm',
     )  # fmt: skip
     parser.add_argument(
-        '--servos', metavar='PORT', default='',
+        '--servos', metavar='SERIAL_PORT', default='',
         help="serial port of an arm with servos on a bus; 'auto': the only one; 'emulated': no arm",
     )  # fmt: skip
     parser.add_argument('--profile', default='so101', help='the servos of that arm; default: so101')
@@ -232,7 +232,10 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         '--speed-scaling', default='', metavar='SHARE', help='fraction of the velocity limits that is used'
     )
-    parser.add_argument('--port', type=int, default=8080, help='port of the browser viewer; default: 8080')
+    parser.add_argument(
+        '--page-port', type=int, default=8080, help='TCP port of the page of the viewer; default: 8080'
+    )
+    parser.add_argument('--port', type=console.renamed('--page-port'), help=argparse.SUPPRESS)
     parser.add_argument('--sim', action='store_true', help='simulate the arm in MuJoCo, behind a controller')
     parser.add_argument('--teleop', action='store_true', help='move the arm with the keys of this terminal')
     parser.add_argument('--no-viewer', action='store_true', help='do not start the browser viewer')
@@ -251,11 +254,12 @@ def programs(options: argparse.Namespace) -> tuple[Plan, list[Program]]:
         'track': NO_TRACK if options.teleop else ' '.join(track),
         'speed_scaling': options.speed_scaling,
         'viewer': str(not options.no_viewer),
+        'page_port': str(options.page_port),
         'sim': 'mujoco' if options.sim else NO_SIMULATION,
         'rviz': 'false',
     }
     if options.servos:
-        given |= {'port': options.servos, 'profile': options.profile}
+        given |= {'serial_port': options.servos, 'profile': options.profile}
         given |= {'torque_limit': options.torque_limit, 'on_exit': options.on_exit}
     if options.params_file is not None:
         given['params_file'] = options.params_file
@@ -266,24 +270,24 @@ def programs(options: argparse.Namespace) -> tuple[Plan, list[Program]]:
     return planned, [one for one in planned.programs if one.package == PACKAGE] + keys
 
 
-def extra_parameters(options: argparse.Namespace, planned: Plan) -> dict[str, dict[str, Any]]:
+def extra_parameters(planned: Plan) -> dict[str, dict[str, Any]]:
     """Return parameters for programs without the topic robot_description, by their names."""
     robot = {'robot_description': planned.description}
-    return {'ik_node': robot, 'ik_plant': {**robot, **SIMULATED}, 'ik_viewer': {'port': options.port}}
+    return {'ik_node': robot, 'ik_plant': {**robot, **SIMULATED}}
 
 
-def check_port(port: int) -> None:
+def check_page_port(port: int) -> None:
     """Raise InputError if port is not available."""
     if not 0 < port < 65536:
-        raise InputError(f'--port must be from 1 to 65535, got {port}')
+        raise InputError(f'--page-port must be from 1 to 65535, got {port}')
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
         except OSError as error:
             raise InputError(
-                f'port {port} is not available ({error.strerror}); choose another one: --port {port + 1}, '
-                f'make demo PORT={port + 1} or make arm PAGE={port + 1}'
+                f'port {port} is not available ({error.strerror}); choose another one: --page-port '
+                f'{port + 1} or PAGE_PORT={port + 1} of make'
             ) from None
 
 
@@ -339,13 +343,13 @@ def run(options: argparse.Namespace) -> int:
     if not options.no_viewer:
         for package in EXTRAS['viewer']:
             require(package, 'ik_demo')
-        check_port(options.port)
+        check_page_port(options.page_port)
     if options.sim:
         require('mujoco', 'ik_demo --sim')
     if options.servos:
         require('serial', 'ik_demo --servos')
     planned, nodes = programs(options)
-    extra = extra_parameters(options, planned)
+    extra = extra_parameters(planned)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop.set)
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'

@@ -209,6 +209,9 @@ def plan(given: Mapping[str, str], tell: Callable[[str], None] = lambda _: None)
     tell: is called with sentences on findings and on steps that take long.
     """
     values = {name: given[name].strip() for name in ARGUMENTS}
+    old = given.get('port', '').strip()  # of earlier versions; launch accepts every name
+    if old and old not in (values['serial_port'], values['page_port']):
+        raise InputError(f'port:={old} is now serial_port:={old}')
     planner = Planner(
         values | {'description_file': values['description_file'] or default_robot(values)}, tell
     )
@@ -241,9 +244,11 @@ class Planner:
             require('mujoco', 'sim:=mujoco')
         if self._simulated and 'real' in self._wanted:
             raise InputError(f'real:=true and sim:={given["sim"]} exclude each other')
-        self._driven = bool(given['port'])
+        self._driven = bool(given['serial_port'])
         if self._driven and self._simulated:
-            raise InputError(f'port:={given["port"]} and sim:={given["sim"]} exclude each other')
+            raise InputError(
+                f'serial_port:={given["serial_port"]} and sim:={given["sim"]} exclude each other'
+            )
         if self._driven:
             read_profile(given['profile']).check_described(self._robot.joints)
         self._links = {name: given[name] for name in ('base_link', 'tip_link') if given[name]}
@@ -293,8 +298,9 @@ class Planner:
             'ik_node', {**self._links, **self._tool, **more}, remappings=(*TF, *swapped), ends_all=True
         )
         if self._driven:
-            port = the_port('') if self._given['port'] == 'auto' else self._given['port']
-            servos: dict[str, Any] = {'port': port, 'profile': self._given['profile']}
+            given = self._given['serial_port']
+            port = the_port('') if given == 'auto' else given
+            servos: dict[str, Any] = {'serial_port': port, 'profile': self._given['profile']}
             servos |= {'description': str(self._path), 'xacro_args': self._given['xacro_args']}
             servos |= {'torque_at_start': 'torque' in self._wanted}
             servos |= {name: self._given[name] for name in OF_DRIVER if self._given[name]}
@@ -332,7 +338,9 @@ class Planner:
             return
         shipped = self._given['description_file'] in ROBOTS
         folder = None if shipped else mesh_folder(self._path, self.text)
-        page = {'mesh_path': str(folder)} if folder else {}
+        page: dict[str, Any] = {'mesh_path': str(folder)} if folder else {}
+        if self._given['page_port']:
+            page['page_port'] = whole_number('page_port', self._given['page_port'])
         if shipped and not self._simulated and not self._real:
             page |= {'description_file': str(self._path), 'xacro_args': self._given['xacro_args']}
         yield self._own('ik_viewer', {**self._links, **self._tool, **page})
@@ -376,7 +384,7 @@ def default_robot(given: Mapping[str, str]) -> str:
 
     Raises InputError if the profile names none.
     """
-    if not given['port']:
+    if not given['serial_port']:
         return SEED
     profile = read_profile(given['profile'])
     if not profile.robot:
@@ -480,6 +488,14 @@ def marker_of(name: str, root: str) -> dict[str, Any]:
     for each in ('home', 'stop', 'resume', 'project_pose', 'projected_pose'):
         remappings.append((f'ik_node/{each}', f'{root}/ik_node/{name}/{each}'))
     return {'namespace': name, 'remappings': tuple(remappings)}
+
+
+def whole_number(name: str, given: str) -> int:
+    """Return the number in a text. Raises InputError."""
+    try:
+        return int(given)
+    except ValueError:
+        raise InputError(f"{name} must be a whole number, got '{given}'") from None
 
 
 def numbers(name: str, given: str, count: int) -> list[float]:

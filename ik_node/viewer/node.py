@@ -66,8 +66,8 @@ class ViewerSettings(ToolSettings):
         'address to listen on; the page needs the token in the URL that the node prints',
         read_only=True,
     )
-    port: int = parameter(
-        8080, 'TCP port to listen on; 0 takes a free one', low=0, high=65535, read_only=True
+    page_port: int = parameter(
+        8080, 'TCP port of the page; 0 takes a free one', low=0, high=65535, read_only=True
     )
     tools: tuple[str, ...] = parameter(
         ('',),
@@ -308,7 +308,7 @@ class ViewerNode(ClosableNode):
         self._pages = Pages(
             self,
             self._settings.host,
-            self._settings.port,
+            self._settings.page_port,
             changed=self._mind_clients,
             stop=self._buttons.stop_at_once,
         )

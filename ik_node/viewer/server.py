@@ -155,7 +155,7 @@ def _reachable(host: str) -> str:
 
 def _rejection(host: str, port: int, why: str) -> ServerError:
     return ServerError(
-        f'cannot listen on {host}:{port}: {why.lower()}; choose another one with -p port:=NUMBER'
+        f'cannot listen on {host}:{port}: {why.lower()}; choose another one with -p page_port:=NUMBER'
     )
 
 

@@ -67,7 +67,7 @@ def running(browser: Browser) -> Iterator[Seen]:
     domain, alone = new_domain(), 'self_collision:=false'
     with (
         started('ik_node', domain, SEED_FILE, alone, PATIENT) as node,
-        started('ik_viewer', domain, 'port:=0', 'shadows:=false', alone) as viewer,
+        started('ik_viewer', domain, 'page_port:=0', 'shadows:=false', alone) as viewer,
         closing(RobotSide(domain)) as robot,
     ):
         viewer.wait_said('in a browser')

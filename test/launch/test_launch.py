@@ -25,7 +25,7 @@ from ik_node.tracks import TRACKS
 pytestmark = pytest.mark.slow
 
 SEED = ROOT / 'urdf' / 'seed_arm.urdf.xacro'
-SERVOS = {'port': 'emulated', 'description_file': 'so101_like'}
+SERVOS = {'serial_port': 'emulated', 'description_file': 'so101_like'}
 
 
 def rviz(**given: str) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def rviz(**given: str) -> dict[str, Any]:
         ({'track': 'none'}, set()),
         ({'track': 'spiral'}, {'ik_goals'}),
         ({'sim': 'mujoco'}, {'ik_plant'}),
-        ({'port': 'emulated', 'profile': 'so101'}, {'ik_servos'}),
+        ({'serial_port': 'emulated', 'profile': 'so101'}, {'ik_servos'}),
     ],
 )
 def test_each_argument_starts_its_program(given: dict[str, str], more: set[str]) -> None:
@@ -99,9 +99,13 @@ def test_a_simulated_arm_takes_trajectories():
 
 
 def test_servos_have_what_is_given_and_the_description_of_their_profile():
-    nodes = starts(port='emulated', profile='so100', speed_scaling='0.1', torque='false')
+    nodes = starts(serial_port='emulated', profile='so100', speed_scaling='0.1', torque='false')
     servos = nodes['ik_servos'].parameters
-    assert (servos['port'], servos['profile'], servos['torque_at_start']) == ('emulated', 'so100', False)
+    assert (servos['serial_port'], servos['profile'], servos['torque_at_start']) == (
+        'emulated',
+        'so100',
+        False,
+    )
     assert servos['description'].endswith('so101_like.urdf.xacro')
     assert nodes['ik_node'].parameters['speed_scaling'] == 0.1
     given = {
@@ -117,7 +121,7 @@ def test_servos_have_what_is_given_and_the_description_of_their_profile():
     ServoSettings(**taken)  # which rejects unknown names and forbidden values
     assert not given.keys() & starts(**SERVOS)['ik_servos'].parameters.keys(), 'they override params_file'
     omx = str(shared_path('arms', 'omx_f.urdf'))
-    servos = starts(port='emulated', profile='omx_f', description_file=omx)['ik_servos'].parameters
+    servos = starts(serial_port='emulated', profile='omx_f', description_file=omx)['ik_servos'].parameters
     assert (servos['profile'], servos['description']) == ('omx_f', omx)
 
 
@@ -125,11 +129,19 @@ def test_servos_have_what_is_given_and_the_description_of_their_profile():
     ('given', 'said'),
     [
         ({'real': 'true', 'sim': 'mujoco'}, 'real:=true and sim:=mujoco'),
-        ({'port': 'emulated', 'sim': 'mujoco'}, 'port:=emulated and sim:=mujoco'),
-        ({'port': 'emulated', 'profile': 'omx_f'}, 'omx_f'),
-        ({'port': 'emulated', 'profile': 'omx_f', 'description_file': 'so101_like'}, 'joints of profile'),
-        ({'port': 'emulated', 'profile': 'so101', 'description_file': 'seed_arm'}, 'joints of profile'),
+        ({'serial_port': 'emulated', 'sim': 'mujoco'}, 'serial_port:=emulated and sim:=mujoco'),
+        ({'serial_port': 'emulated', 'profile': 'omx_f'}, 'omx_f'),
+        (
+            {'serial_port': 'emulated', 'profile': 'omx_f', 'description_file': 'so101_like'},
+            'joints of profile',
+        ),
+        (
+            {'serial_port': 'emulated', 'profile': 'so101', 'description_file': 'seed_arm'},
+            'joints of profile',
+        ),
         ({**SERVOS, 'torque_limit': 'half'}, 'torque_limit'),
+        ({'port': '/dev/ttyACM0'}, 'port:=/dev/ttyACM0 is now serial_port:=/dev/ttyACM0'),
+        ({'viewer': 'true', 'page_port': 'any'}, "page_port must be a whole number, got 'any'"),
         ({'track': 'zigzag'}, 'zigzag'),
         ({'track': 'circle line'}, 'track'),
         ({'track': 'line', 'track_centre': '0.2 0'}, 'track_centre'),
@@ -155,9 +167,16 @@ def test_what_cannot_be_is_told_in_one_line(given: dict[str, str], said: str) ->
     assert '\n' not in str(caught.value)
 
 
+def test_the_page_has_its_port_and_a_launch_file_around_may_name_a_port_as_it_likes():
+    assert starts(viewer='true', page_port='8081')['ik_viewer'].parameters['page_port'] == 8081
+    assert 'page_port' not in starts(viewer='true')['ik_viewer'].parameters, 'it would override params_file'
+    assert 'ik_servos' in starts(port='emulated', serial_port='emulated')
+    assert 'ik_viewer' in starts(port='8081', page_port='8081', viewer='true')
+
+
 def test_all_that_is_started_is_installed():
     setup, package = (ROOT / 'setup.py').read_text(), (ROOT / 'package.xml').read_text()
-    for node in starts(viewer='true', gui='true', track='circle', port='emulated').values():
+    for node in starts(viewer='true', gui='true', track='circle', serial_port='emulated').values():
         if node.package == 'ik_node':
             assert f"'{node.executable} = ik_node." in setup
         else:

@@ -111,7 +111,7 @@ def test_an_so101_has_its_driver_and_goes_slowly(launch_context):
         for node in ast.parse(text).body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == 'DEFAULTS'
     ]
-    programs = starts(**defaults | {'port': 'emulated'})
+    programs = starts(**defaults | {'serial_port': 'emulated'})
     servos = programs['ik_servos'].parameters
     assert (servos['profile'], servos['torque_at_start']) == ('so101', True)
     assert servos['description'].endswith('so101_like.urdf.xacro')

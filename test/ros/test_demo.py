@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from programs import ran
+from programs import check_rejected, ran
 from shared_files import shared_path
 
 from ik_node.startup import demo as ik_demo
@@ -18,18 +18,38 @@ from ik_node.startup.arguments import PARAMS_FILE, ROBOTS, tools_file
 PRESETS = [(name, track) for name in ROBOTS for track in ('circle', 'figure_eight', 'spiral')]
 
 
-def test_make_arm_gives_what_the_driver_of_servos_takes():
-    make = subprocess.run(
-        ['make', '--no-print-directory', '-n', 'arm', 'PORT=emulated', 'ON_EXIT=release', 'TORQUE_LIMIT=0.5'],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    line = make.stdout.replace('\\\n', ' ').strip().splitlines()[-1]
+def make(*given: str) -> subprocess.CompletedProcess[str]:
+    """Ask make what it would do."""
+    command = ['make', '--no-print-directory', '-n', *given]
+    return subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True)
+
+
+def test_make_arm_gives_what_the_driver_of_servos_and_the_viewer_take():
+    made = make('arm', 'SERIAL_PORT=emulated', 'ON_EXIT=release', 'TORQUE_LIMIT=0.5', 'PAGE_PORT=8081')
+    line = made.stdout.replace('\\\n', ' ').strip().splitlines()[-1]
     options = ik_demo.parse(shlex.split(line)[1:])
-    servos = {one.executable: one.parameters for one in ik_demo.programs(options)[1]}['ik_servos']
-    assert (servos['port'], servos['on_exit'], servos['torque_limit']) == ('emulated', 'release', 0.5)
+    nodes = {one.executable: one.parameters for one in ik_demo.programs(options)[1]}
+    servos = nodes['ik_servos']
+    assert (servos['serial_port'], servos['on_exit'], servos['torque_limit']) == ('emulated', 'release', 0.5)
+    assert nodes['ik_viewer']['page_port'] == 8081
+
+
+@pytest.mark.parametrize(
+    ('given', 'says'),
+    [
+        (('demo', 'PORT=8081'), 'PORT is now PAGE_PORT: make demo PAGE_PORT=8081'),
+        (('arm', 'PORT=emulated'), 'PORT is now SERIAL_PORT: make arm SERIAL_PORT=emulated'),
+        (('arm', 'PAGE=8081'), 'PAGE is now PAGE_PORT: make arm PAGE_PORT=8081'),
+    ],
+)
+def test_make_starts_nothing_for_the_name_of_a_port_in_earlier_versions(given, says):
+    made = make(*given)
+    assert (made.returncode, made.stdout) == (2, '')
+    assert says in made.stderr
+
+
+def test_the_option_of_earlier_versions_is_told_as_the_one_of_now():
+    check_rejected(ran(ik_demo, '--port', '8081'), 'argument --port: renamed to --page-port')
 
 
 @pytest.mark.slow
@@ -46,11 +66,11 @@ def test_make_arm_gives_what_the_driver_of_servos_takes():
         (['--params-file', 'README.md'], 'README.md as a ROS parameter file'),
         (['--servos', 'emulated', '--profile', 'omx_f'], 'ARM=path.urdf to make arm'),
         (['--servos', 'emulated', '--description-file', 'seed_arm'], 'none of the joints of profile "so101"'),
-        (['--port', '99999'], '--port must be from 1 to 65535'),
+        (['--page-port', '99999'], '--page-port must be from 1 to 65535'),
     ],
 )
 def test_wrong_arguments_are_told_in_one_line(arguments, says):
-    ended = ran(ik_demo, *([] if '--port' in arguments else ['--no-viewer']), *arguments)
+    ended = ran(ik_demo, *([] if '--page-port' in arguments else ['--no-viewer']), *arguments)
     assert ended.code == 1
     assert ended.out == ''
     assert len(ended.err.splitlines()) == 1
@@ -62,9 +82,9 @@ def test_a_port_that_is_taken_is_told_before_anything_starts():
         taken.bind(('127.0.0.1', 0))
         taken.listen()
         port = taken.getsockname()[1]
-        ended = ran(ik_demo, '--port', port)
+        ended = ran(ik_demo, '--page-port', port)
     assert (ended.code, ended.out) == (1, '')
-    assert f'--port {port + 1}' in ended.err
+    assert f'--page-port {port + 1}' in ended.err
 
 
 def test_an_arm_of_ones_own_gets_a_circle_that_it_can_follow():
@@ -87,6 +107,6 @@ def test_every_robot_has_a_place_for_every_track(name, track):
     assert list(goals) == (['left', 'right'] if tools_file(name) else [''])
     assert {given['track'] for given in goals.values()} == {track}
     (node,) = [start for start in starts if start.executable == 'ik_node']
-    more = ik_demo.extra_parameters(options, planned)['ik_node']
+    more = ik_demo.extra_parameters(planned)['ik_node']
     assert f'name="{name}"' in more['robot_description']
     assert list(node.files) == [str(file) for file in (PARAMS_FILE, tools_file(name)) if file]

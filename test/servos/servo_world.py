@@ -107,7 +107,7 @@ class Owner:
     @contextmanager
     def start(self, **parameters: Any) -> Iterator[ServosNode]:
         """Start the driver; close it, unless it was killed."""
-        given = {'port': self.bus.port, 'compensate_sag': False, **parameters}
+        given = {'serial_port': self.bus.port, 'compensate_sag': False, **parameters}
         overrides = [Parameter(name, value=value) for name, value in given.items()]
         self.log = Logger()
         with patch.object(ServosNode, 'get_logger', lambda _: self.log):

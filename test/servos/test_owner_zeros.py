@@ -154,7 +154,7 @@ def test_what_cannot_be_stored_leaves_what_was(path, monkeypatch):
 def calibrating(profile: str, said: list[str], **settings: str) -> Calibrating:
     return Calibrating(
         read_profile(profile),
-        ServoSettings(profile=profile, port='emulated', **settings),
+        ServoSettings(profile=profile, serial_port='emulated', **settings),
         said.append,
         said.append,
     )
@@ -185,7 +185,7 @@ def test_what_was_learned_of_one_arm_is_not_used_for_the_next_at_the_port(monkey
     plugged = ['a']
     monkeypatch.setattr(module, 'arm_at', lambda _: plugged[-1])
     calibration = calibrating('so101', [])
-    calibration._settings = replace(calibration._settings, port='/dev/ttyACM0')
+    calibration._settings = replace(calibration._settings, serial_port='/dev/ttyACM0')
     found = {}
     for arm, learned in (('a', 1.5), ('b', None), ('a', None)):
         plugged.append(arm)

@@ -52,7 +52,7 @@ def check(bus, capsys, monkeypatch, *given, typed='yes\n'):
     os.close(write)
     with open(read, encoding='utf-8') as stdin:  # noqa: PTH123 - a descriptor
         monkeypatch.setattr(sys, 'stdin', stdin)
-        code = main(['--port', bus.port, *given])
+        code = main(['--serial-port', bus.port, *given])
     output = capsys.readouterr()
     return code, ' '.join((output.out + output.err).split())
 

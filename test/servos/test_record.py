@@ -74,7 +74,7 @@ def recorded(bus, tmp_path, monkeypatch, capsys):
             monkeypatch.setattr(module, 'line', lambda: next(typed, ''))
         monkeypatch.setattr(record, 'select', SimpleNamespace(select=select))
         monkeypatch.setattr(sys, 'stdin', SimpleNamespace(fileno=lambda: 0))
-        code = main(['--port', bus.port, '--record', str(tmp_path / 'arm.json')])
+        code = main(['--serial-port', bus.port, '--record', str(tmp_path / 'arm.json')])
         return code, ''.join(capsys.readouterr())
 
     return run
@@ -82,7 +82,7 @@ def recorded(bus, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_an_arm_as_delivered_is_calibrated(bus, recorded, tmp_path, capsys):
-    assert main(['--port', bus.port]) == 1
+    assert main(['--serial-port', bus.port]) == 1
     code, said = recorded(to_the_stops(bus, *SO101.ids), '\n', '\n', 'yes\n')
     assert code == 0, said
     assert [bus.call('get', id=id, address=55, size=1) for id in SO101.ids] == [1] * 6  # locked again
@@ -94,7 +94,7 @@ def test_an_arm_as_delivered_is_calibrated(bus, recorded, tmp_path, capsys):
         expected = {6: 0.2 / joint.unit + bus.call('get', id=6, address=9, size=2)}.get(joint.id, 2047)
         assert bus.state()[joint.id]['present'] == pytest.approx(expected, abs=near)
     path = tmp_path / 'arm.json'
-    assert main(['--port', bus.port, '--calibration', str(path)]) == 0
+    assert main(['--serial-port', bus.port, '--calibration', str(path)]) == 0
     assert 'Warnings' not in capsys.readouterr().out
     assert set(read_file(path, SO101)) == set(SO101.names)
     assert not bus.log('torques')
@@ -127,11 +127,11 @@ def test_a_joint_that_was_not_moved_or_does_not_answer_is_named(bus, recorded, t
 def test_an_arm_with_torque_and_a_file_that_exists_are_rejected(bus, tmp_path, capsys):
     path = tmp_path / 'arm.json'
     path.write_text('{}')
-    assert main(['--port', bus.port, '--record', str(path)]) == 2
+    assert main(['--serial-port', bus.port, '--record', str(path)]) == 2
     assert 'exists already: choose another file' in capsys.readouterr().err
-    assert main(['--port', bus.port, '--record', str(tmp_path / 'none' / 'arm.json')]) == 2
+    assert main(['--serial-port', bus.port, '--record', str(tmp_path / 'none' / 'arm.json')]) == 2
     bus.call('put', id=5, address=40, size=1, value=1)
-    assert main(['--port', bus.port, '--record', str(tmp_path / 'other.json')]) == 2
+    assert main(['--serial-port', bus.port, '--record', str(tmp_path / 'other.json')]) == 2
     assert 'servo 5 (wrist_roll) has torque' in capsys.readouterr().err
 
 

@@ -39,7 +39,7 @@ def check(capsys):
     """Run the program; return its exit code and what it printed, on one line."""
 
     def run(bus: VirtualBus, *given: str, profile: str = 'so101') -> tuple[int, str]:
-        code = main(['--port', bus.port, '--profile', profile, *given])
+        code = main(['--serial-port', bus.port, '--profile', profile, *given])
         output = capsys.readouterr()
         return code, ' '.join((output.out + output.err).split())
 
@@ -299,13 +299,16 @@ def test_live_shows_how_far_each_joint_was_moved_until_ctrl_c(bus, check):
 @pytest.mark.parametrize(
     ('given', 'said'),
     [
-        (['--port', '/dev/ik_nothing'], '/dev/ik_nothing does not exist'),
-        (['--port', '/dev/null'], '/dev/null is not a serial port'),
+        (['--serial-port', '/dev/ik_nothing'], '/dev/ik_nothing does not exist'),
+        (['--serial-port', '/dev/null'], '/dev/null is not a serial port'),
         (['--profile', 'so100x'], 'did you mean "so100"'),
         (['--zeros', 'elbow_flex'], 'zeros must be ticks by joint'),
         (['--zeros', 'elbow_flx=2000'], '--zeros "elbow_flx" is not one of'),
-        (['--port', 'emulated', '--wiggle', 'elbow'], '--wiggle "elbow" is not one of'),
-        (['--port', 'emulated', '--calibration', '/nothing.json'], 'cannot read calibration /nothing.json'),
+        (['--serial-port', 'emulated', '--wiggle', 'elbow'], '--wiggle "elbow" is not one of'),
+        (
+            ['--serial-port', 'emulated', '--calibration', '/nothing.json'],
+            'cannot read calibration /nothing.json',
+        ),
     ],
 )
 def test_wrong_arguments_are_one_sentence(capsys, given, said):
@@ -313,7 +316,13 @@ def test_wrong_arguments_are_one_sentence(capsys, given, said):
     assert said in capsys.readouterr().err
 
 
+def test_the_option_of_earlier_versions_is_told_as_the_one_of_now(capsys):
+    with pytest.raises(SystemExit):
+        main(['--port', 'emulated'])
+    assert 'argument --port: renamed to --serial-port' in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_without_an_arm_the_emulated_one_is_checked(capsys):
-    assert main(['--port', 'emulated']) == 0
+    assert main(['--serial-port', 'emulated']) == 0
     assert 'The arm can be driven.' in capsys.readouterr().out

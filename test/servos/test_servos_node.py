@@ -302,6 +302,7 @@ def test_a_killed_driver_leaves_the_arm_held_and_the_next_one_takes_it_over():
         ('description', 'so101_lke', '"so101_like.urdf.xacro"'),
         ('description', 'seed_arm', '"so101"'),
         ('rate', 1000.0, 'rate'),
+        ('port', 'emulated', 'the parameter port is now serial_port'),
     ],
 )
 def test_a_wrong_parameter_ends_it_with_what_is_wrong(name, value, said):

@@ -56,7 +56,7 @@ def started(**parameters: Any) -> Iterator[tuple[Page, Listener]]:
         node = IkNode(context=table.context, parameter_overrides=overrides)
         table.world.drive(node)
         stack.enter_context(closing(node))
-        stack.enter_context(closing(table.make('ik_viewer', 'port:=0', f'description_file:={FILE}')))
+        stack.enter_context(closing(table.make('ik_viewer', 'page_port:=0', f'description_file:={FILE}')))
         listener = stack.enter_context(closing(Listener(table.context)))
         page = stack.enter_context(closing(Page(table)))
         page.wait(lambda: folder_of(page)['visible'], 'the sliders')

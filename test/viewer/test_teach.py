@@ -248,7 +248,7 @@ def test_a_viewer_that_ends_during_a_run_stops_the_arm_and_loses_nothing(
     parameters = RemoteParameters(robot.node, 'ik_node', ['speed_scaling'], print)
     before = robot.wait(lambda: parameters.refresh() or parameters.values, 'the speed')['speed_scaling']
     other = Desk(desk.table.world)
-    viewer = other.make('ik_viewer', 'port:=0', f'programs:={tmp_path}')
+    viewer = other.make('ik_viewer', 'page_port:=0', f'programs:={tmp_path}')
     page = Page(other)
     page.wait(lambda: page.labels() and 'slow' in page.control('Open')['options'], 'the arm and the file')
     page.choose('Open', 'slow')

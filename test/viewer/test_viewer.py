@@ -376,9 +376,10 @@ def test_a_status_from_before_the_arm_is_shown_with_it(robot: RobotSide, page: P
 @pytest.mark.parametrize(
     ('parameter', 'words'),
     [
-        ('port:={taken}', 'already in use'),
+        ('page_port:={taken}', 'already in use'),
         ('host:=no.such.host.invalid', 'no.such.host.invalid'),
-        ('port:=70000', 'port'),
+        ('page_port:=70000', 'page_port'),
+        ('port:=8081', 'the parameter port is now page_port'),
         ('tool_axis:=[0.0,0.0,2.0]', 'tool_axis'),
     ],
 )

@@ -15,7 +15,7 @@ from contextlib import ExitStack, closing, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ik_node.console import run, say
+from ik_node.console import renamed, run, say
 from ik_node.errors import InputError, path_text
 from ik_node.extras import load
 from ik_node.servos.arm.activation import check_range, switch_off, switch_on
@@ -250,10 +250,11 @@ def main(given: Sequence[str] | None = None) -> int:
         'is written, unless --wiggle, --record or --protect asks for it.',
     )
     parser.add_argument(
-        '--port',
+        '--serial-port',
         default='',
         help='serial port, such as /dev/ttyACM0, or emulated (default: the only one)',
     )
+    parser.add_argument('--port', type=renamed('--serial-port'), help=argparse.SUPPRESS)
     parser.add_argument(
         '--profile',
         default='so101',
@@ -298,10 +299,10 @@ def _check(arguments: argparse.Namespace) -> int:
     if arguments.record:
         check_file(Path(arguments.record))
     with ExitStack() as stack:
-        if arguments.port == EMULATED:
+        if arguments.serial_port == EMULATED:
             port = stack.enter_context(closing(EmulatedArm(arguments.profile))).port
         else:
-            port = the_port(arguments.port)
+            port = the_port(arguments.serial_port)
         say('\n'.join(_head(port, profile)))
         transport = SerialTransport(port, profile.baud, PROTOCOLS[profile.protocol], TIMEOUT)
         stack.callback(transport.close)
@@ -354,7 +355,7 @@ def _findings(
     if path is not None:
         file = read_file(path, profile)
         notes.append(f"file     {path_text(path)}, LeRobot's")
-    own = zeros_path(profile.name, arm_at(arguments.port))
+    own = zeros_path(profile.name, arm_at(arguments.serial_port))
     stored = {name: zero for name, zero in load_zeros(own).items() if name in memory}
     if stored:
         notes.append(f'zeros    {path_text(own)}: {", ".join(stored)}')
