@@ -21,7 +21,7 @@ ROOMS = {
     'viewer': ('recording', 'viewer'),
 }
 # What else is in the repository.
-BESIDE = {'launch': 'launch', 'urdf': 'model', 'config': 'launch', 'tools': 'package'}
+BESIDE = {'examples': 'package', 'launch': 'launch', 'urdf': 'model', 'config': 'launch', 'tools': 'package'}
 
 
 def folders_of(files: Iterable[str]) -> list[str]:
