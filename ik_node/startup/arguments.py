@@ -229,11 +229,11 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
         None,
     ),
     'torque': ('true', 'Switch the torque of these servos on, where the arm is', YES_OR_NO),
-    'torque_limit': ('', f'Share of their torque that may be used; {ELSE_DRIVER}', None),
+    'torque_limit': ('', f'Share of the torque of these servos that may be used; {ELSE_DRIVER}', None),
     'on_exit': (
         '',
-        'When their driver ends: hold the pose with torque, or release: lower the arm slowly, then no '
-        f'torque; {ELSE_DRIVER}',
+        'When the driver of these servos ends: hold the pose with torque, or release: lower the arm slowly, '
+        f'then no torque; {ELSE_DRIVER}',
         ('', *ON_EXIT),
     ),
     'calibration': (
@@ -259,3 +259,9 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     'track_centre': ('', "Centre of the curve in the base link [m], such as '0.2 0 0.04'", None),
     'track_size': ('', 'Radius of the curve, or half the length of a line or an eight [m]', None),
 }
+
+
+def option_help(name: str) -> str:
+    """Return the description of an argument as an option of a command line has it."""
+    text = ARGUMENTS[name][1].replace('empty:', 'default:')
+    return text[0].lower() + text[1:]

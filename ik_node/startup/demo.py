@@ -39,7 +39,7 @@ from ik_node.servos.settings import ON_EXIT
 from ik_node.share import PACKAGE
 from ik_node.tracks import NO_TRACK
 
-from .arguments import ARGUMENTS, CHOICES, NO_SIMULATION, ROBOTS, SEED
+from .arguments import ARGUMENTS, CHOICES, NO_SIMULATION, ROBOTS, SEED, option_help
 from .plan import Plan, Program, plan, tools_of
 
 OK = b'\0'  # of DiagnosticStatus
@@ -206,8 +206,8 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
         f'the profile names, else {SEED}; arguments of a .xacro follow as name:=value',
     )  # fmt: skip
     parser.add_argument('--params-file', help='parameter file that defines the tools of a multi-tool robot')
-    parser.add_argument('--base-link', default='', help='reference link of goals; default: the root')
-    parser.add_argument('--tip-link', default='', help='link that carries the tool')
+    parser.add_argument('--base-link', default='', help=option_help('base_link'))
+    parser.add_argument('--tip-link', default='', help=option_help('tip_link'))
     parser.add_argument(
         '--tool-axis', nargs='+', metavar='AXIS',
         help='axis of the tool in the tip frame: x, y, z, --tool-axis=-x or like 0,0.6,0.8; default: z',
@@ -217,21 +217,11 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
         help=f'one for all tools or one for each, of {", ".join(CHOICES)}; default: circle, but none for a '
         'real arm',
     )  # fmt: skip
-    parser.add_argument(
-        '--servos', metavar='SERIAL_PORT', default='',
-        help="serial port of an arm with servos on a bus; 'auto': the only one; 'emulated': no arm",
-    )  # fmt: skip
-    parser.add_argument('--profile', default='so101', help='the servos of that arm; default: so101')
-    parser.add_argument(
-        '--torque-limit', default='', metavar='SHARE', help="share of the servos' torque that may be used"
-    )
-    parser.add_argument(
-        '--on-exit', default='', choices=ON_EXIT,
-        help='at the end, hold the arm with torque, or lower it slowly and release it; default: hold',
-    )  # fmt: skip
-    parser.add_argument(
-        '--speed-scaling', default='', metavar='SHARE', help='fraction of the velocity limits that is used'
-    )
+    parser.add_argument('--servos', metavar='SERIAL_PORT', default='', help=option_help('serial_port'))
+    parser.add_argument('--profile', default='so101', help=f'{option_help("profile")}; default: so101')
+    parser.add_argument('--torque-limit', default='', metavar='SHARE', help=option_help('torque_limit'))
+    parser.add_argument('--on-exit', default='', choices=ON_EXIT, help=option_help('on_exit'))
+    parser.add_argument('--speed-scaling', default='', metavar='SHARE', help=option_help('speed_scaling'))
     parser.add_argument(
         '--page-port', type=int, default=8080, help='TCP port of the page of the viewer; default: 8080'
     )
