@@ -104,6 +104,24 @@ def test_manifest_setup_and_changelog_agree(manifest: Any, setup: Any) -> None:
     ]
 
 
+def test_the_citation_names_this_version(manifest: Any) -> None:
+    citation = yaml.safe_load((ROOT / 'CITATION.cff').read_text(encoding='utf-8'))
+    assert (citation['version'], [citation['license']]) == (manifest.version, manifest.licenses)
+    assert [one['name'].lower() for one in citation['authors']] == [one.name for one in manifest.authors]
+
+
+def test_rosdep_has_keys_for_what_pip_installs_beside_ros() -> None:
+    keys = yaml.safe_load((ROOT / 'rosdep' / 'ik_node.yaml').read_text(encoding='utf-8'))
+    packages = []
+    for key, systems in keys.items():
+        assert systems.keys() == {'debian', 'ubuntu'}
+        assert systems['debian'] == systems['ubuntu']
+        packages += systems['debian']['pip']['packages']
+        assert key == f'ik-node-{packages[-1]}-pip'
+    page = (ROOT / 'docs' / 'how_to' / 'install_with_ros.md').read_text(encoding='utf-8')
+    assert packages == re.findall(r'pip install (.*)', page)[1].split()
+
+
 @pytest.mark.slow
 def test_whatever_is_imported_is_declared(manifest: Any, setup: Any) -> None:
     rosdep = {depend.name for depend in manifest.exec_depends}
