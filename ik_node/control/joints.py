@@ -893,7 +893,7 @@ class ArmMotion:
     def blocked(self) -> str | None:
         """Return why the arm must not continue; None if it may.
 
-        CheckReport when another arm has changed its motion, and when a stream of goals has ended.
+        Checked when another arm has changed its motion, and when a stream of goals has ended.
         """
         motion = self.arm.motion
         changed = self._robot.take_change(self)
