@@ -3,7 +3,7 @@
 
 Draws places in the syntax trees of ik_node: a comparison is turned round, a number doubled, a statement
 dropped, a condition negated. One fault at a time goes into a copy of the repository. First the quick tests of
-the folder of the changed room run, then all of that folder, then those of the gate that need neither programs
+the changed folder run, then all of that folder, then those of the gate that need neither programs
 nor a browser, each until a test fails. Prints a row per fault with the level that noticed; the seed and the
 commit say which faults.
 """

@@ -40,7 +40,7 @@ def _run(module: str, interrupted: int, *, node: str = '') -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM) if node else (signal.SIGINT,):
         if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
             signal.signal(number, lambda *_: os._exit(interrupted))
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # see startup/processes.py
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # see Child in startup/demo.py
     try:
         main = import_module(module).main
         if handled and not node:

@@ -206,8 +206,7 @@ class Gate:
 # The final check of a trajectory that is sent as a whole, by the gates that check every setpoint.
 #
 # A controller interpolates the plan to the same setpoints, so all limits hold. Before that it repeats the
-# last setpoints, which were checked; where it continues a plan that it did not receive, joint_gate.JOINED
-# applies.
+# last setpoints, which were checked; where it continues a plan that it did not receive, JOINED applies.
 
 TRAJECTORY_SPACING = 0.005  # [s] between two checks
 Rejection = tuple[int, str] | None  # which of several setpoints is rejected, and why

@@ -4,6 +4,9 @@
 Two locks (see locks.py for their order): the lock of the robot is held during changes, the lock of its
 outputs from the decision on a setpoint until it has been sent. Whatever ends the commands takes both, so that
 no setpoint follows. Reports are delivered without either.
+
+Measured positions change the command only while the arm waits for measurements and while it is hand-guided.
+Gates (see checks.py) check every setpoint.
 """
 
 from __future__ import annotations
@@ -331,23 +334,14 @@ class GoalTracker:
         self._share = math.nan
 
 
-# ArmState: the state of an arm, and the effects of each change of state.
-#
-# Every change is a row of states.TRANSITIONS.
+# Every change of the state of an arm is a row of states.TRANSITIONS.
 
 ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # reported on entry
 HALTING = 'the joint controller is still coming to rest; try again in a second'
 RESUMING = 1.0  # [s] after a resume in which requests wait for the measured joints
 NO_MODEL = 'no robot model yet: waiting for robot_description'
-
-
-# Measured positions change the command only while the arm waits for measurements and while it is hand-
-# guided. joint_gate.py checks every setpoint.
-
 SETTLING = 1.0  # [s] within which a controller must come to rest where its commands have ended
 MOST_PERIODS = 2.0  # of motion per setpoint: after a stall the arm continues without a jump
-
-
 VOID = 'it was received before the arm was resumed, activated or released: send it again'
 
 
@@ -670,17 +664,17 @@ class ArmController:
         if self._outputs.behind(self._ticked):
             return
         if self._state in ON_ITS_WAY:
-            inexact = lacking = self._unreached_joint() if self._tracker.pursues else None
+            inexact = unreached = self._unreached_joint() if self._tracker.pursues else None
             if inexact is not None:
                 if not self._tracker.waited(self._ticked):
                     return
                 if self._outputs.done():
-                    lacking = self._joints.hanging(self._feedback)
+                    unreached = self._joints.hanging(self._feedback)
             self._on(Event.ARRIVED)
-            if lacking is None:
+            if unreached is None:
                 self._tracker.arrive(inexact)
             else:
-                self._tracker.end(self._state, lacking)
+                self._tracker.end(self._state, unreached)
             return
         if self._state is State.STOPPING and not self._outputs.settled:
             self._unsettled = min(self._unsettled, self._ticked)

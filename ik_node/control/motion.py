@@ -299,8 +299,7 @@ class JointPlan:
 # JointMotion: from joint targets at rest to setpoints within all limits, one per publish period.
 #
 # Time-optimal, jerk-limited plans come from Ruckig, which does not support position limits. One invariant
-# keeps
-# them: the plan being followed was checked to stay inside them until it rests. A new target changes the
+# keeps them: the plan being followed was checked to stay inside them until it rests. A new target changes the
 # plan only if a plan for it passes the same check: all joints synchronised, else each as fast as it can,
 # else a stop. If none passes, the old plan continues for one more setpoint; every target is reached from
 # rest at the latest.

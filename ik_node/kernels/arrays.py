@@ -27,21 +27,18 @@ CYCLE, COOLING, ACCEPTANCE, END_AT_LAST = range(5, 9)
 #                 value = ratio * q[index] + shift (1 and 0 but for mimic joints).
 # tool (9,)       offset (3) of the tool point from the last joint, tool axis (3) and lateral axis (3),
 #                 at the zero pose in the base frame.
-# limits (2, n)   lower and upper, infinite where a joint is continuous; then three rows for each ball
-# joint:
-#                 its first row of joints, its first variable and its order (see balls.py); its hand and
-#                 its
+# limits (2, n)   lower and upper, infinite where a joint is continuous; then three rows for each ball joint:
+#                 its first row of joints, its first variable and its order (see chain.py); its hand and its
 #                 largest swing; lower and upper of its twist, infinite where a joint limits it.
-# period (n,)     2 pi where a whole turn of the joint changes nothing but the joint, else 0. goal (9,)
-# position, direction, lateral in the base frame; NaN where not asked for. frames          (2 m + 3, 3):
-# the m axes, the m joint points, tool point, tool axis, lateral axis,
+# period (n,)     2 pi where a whole turn of the joint changes nothing but the joint, else 0.
+# goal (9,)       position, direction, lateral in the base frame; NaN where not asked for.
+# frames          (2 m + 3, 3): the m axes, the m joint points, tool point, tool axis, lateral axis,
 #                 all in the base frame.
 # options (9 + s,)  position tolerance [m], direction tolerance [chord], weight [m/rad], iterations per
 #                 descent, stall ratio, temperatures per cycle, cooling factor, weighted error [m] that is
 #                 accepted e times less often at temperature 1 (0: never), 1 if a descent ends at the last
 #                 configuration rather than the best, and s switches of the local method (1 on, 0 off).
-# form (14, 3)    geometry of an arm with a closed form, at its zero pose in the base frame: see the rows
-# below.
+# form (14, 3)    geometry of an arm with a closed form, at its zero pose in the base frame: see the rows below.
 
 SWITCHES = 9  # and further: those of the local method, in the order of its row in the registry
 

@@ -35,8 +35,7 @@ from .runtime.compiled import compiled
 
 # Ball joints: the cone of their swing and the limits of their twist.
 #
-# The rows of limits after the first two describe them, BALL_ROWS for each: see layout.py and
-# model/ball.py.
+# The rows of limits after the first two describe them, BALL_ROWS for each: see arrays.py and model/ball.py.
 
 BALL_ROWS = 3
 FIRST_JOINT, FIRST_VARIABLE, ORDER = range(3)  # of the first row

@@ -315,7 +315,7 @@ def best_branch(period, found, counts, seed, costs, came_from, choice):
 
 # One step after a moving target: how it moves, its demand, the calm point, the joints.
 #
-# See control/motion/goal_stream.py and control/motion/pursuit.py.
+# See GoalStream in control/solving.py, and control/pursuit.py.
 #
 # States are (3, n): positions, velocities and accelerations of joints, which are advanced in place. limits
 # (3, n): of velocity, acceleration and jerk. dt [s]: the step.

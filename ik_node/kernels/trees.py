@@ -46,7 +46,7 @@ from .tracking import advance
 
 @compiled
 def add_normal_equations(joints, frames, goal, weight, share, parents, leaf, jac, hessian, gradient):
-    """Add share times what linear.normal_equations writes to hessian (n, n), lower half, and gradient (n,).
+    """Add share times what chain.normal_equations writes to hessian (n, n), lower half, and gradient (n,).
 
     Only for the joints that move the tool. jac (n, 6): scratch.
     """
@@ -122,8 +122,8 @@ def branch_step(hessian, gradient, free, damping, parents, factor, step):
 # Several tools on one set of joints: one bounded descent over all of them, and its random restarts.
 #
 # joints (M, 10): the rows of all tools one after the other, those of tool k from rows[k] to rows[k + 1],
-# their VARIABLE a column of the q (n,) of all. tools (K, 9), goals (K, 9): as layout.py has them for one.
-# weights (K,): of the squared errors of each tool. parents (n,), leaves (K,): as branches.py has them.
+# their VARIABLE a column of the q (n,) of all. tools (K, 9), goals (K, 9): as arrays.py has them for one.
+# weights (K,): of the squared errors of each tool. parents (n,), leaves (K,): as above.
 
 
 @compiled
@@ -325,7 +325,7 @@ def settle_tree(joints, tools, rows, limits, goals, weights, weight, q):
 
 # Several tools on one set of joints by the mean rule: each steps along the transpose of its own Jacobian.
 #
-# Joints that tools share take the mean of their steps. Arguments as in tree.py.
+# Joints that tools share take the mean of their steps. Arguments as of descend_tree.
 
 
 @compiled
@@ -433,7 +433,7 @@ search_tree_transpose = specialised(
 # Limbs on a trunk: for fixed joints of the trunk every limb is an arm of its own, with a formula.
 #
 # K limbs. trunk (M, 10): the joints that carry them, those of limb k from rows[k] to rows[k + 1], their
-# VARIABLE a column of the q (n,) of all joints; mounts (K, 9): as tool in layout.py, the frame in which
+# VARIABLE a column of the q (n,) of all joints; mounts (K, 9): as tool in arrays.py, the frame in which
 # the limb is described. joints (K, 5, 10), tools (K, 9), limits (K, 2, 5), forms (K, 14, 3): the limb as
 # an arm in that frame; columns (K, 5): of its joints. goals (K, 9): in the base frame. errors (K, 2):
 # position [m] and direction [rad] of every limb, written where all are solved.

@@ -83,8 +83,7 @@ class PlantSettings:
 # periods of a controller manager, whose clock is not that of their commands. In each period the first
 # commands where a trajectory will be one period later. It begins a new one at its stamp, else now, and
 # until the first point it moves there from its last command, which it takes for the state of that period,
-# although it was meant for one
-# later: so a first point ahead makes a step of two periods.
+# although it was meant for one later: so a first point ahead makes a step of two periods.
 
 REST = float(np.finfo(np.float32).eps)  # [rad/s, m/s]: the last velocity must not exceed this
 PERIOD = 0.01  # [s] of the controller manager

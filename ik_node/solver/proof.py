@@ -37,16 +37,6 @@ from ik_node.steady import steady
 from .elimination import TaskChain, chain_of
 
 NEAR = 1e-7  # rad, or share of the reach: geometry that misses a special one by less is nearly special
-# All solutions of a goal proven by interval arithmetic: five joints, goals with a direction.
-#
-# As many regular complex solutions as there can be at most, each enclosed, leave no room for another: near
-# any other, singular or of a family, goals nearby would have a regular one in addition to those enclosed,
-# which persist. The arm is that of its numbers in double precision, axes and direction brought to unit
-# length exactly; tolerances do not count.
-#
-# The proof rests on FLINT, on the bounds of solution_bounds.py, on enclosures.py and on this file, not on
-# the numerical search for the solutions.
-
 ROUNDING = 1e-15  # more than that of a unit vector
 MARGIN = 1.01  # more than the rounding of the sums that bound how far two geometries differ
 
@@ -257,7 +247,7 @@ def _meet(first: Line, second: Line, third: Line) -> bool:
     return not any(any(cross(subtracted((x, y, z), line[0]), line[1])) for line in (second, third))
 
 
-# All complex solutions of goals with a direction, by continuation. Numerical: proof.py encloses them.
+# All complex solutions of goals with a direction, by continuation. Numerical: Enclosing encloses them.
 #
 # Where an arm has as many joints as the task has degrees of freedom, its solutions move continuously with
 # the goal, complex values allowed, unless the path of goals meets a singular one; a path from a random

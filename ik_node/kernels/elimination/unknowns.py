@@ -398,7 +398,7 @@ def solve_two(form, e, slides, work, companion, pairs):
     return solve_any(form, e, slides, work, companion, pairs)
 
 
-REAL_THREE = 1e-4  # imaginary part of a root, as a share of 1 + t^2, below which it may be a double real one
+REAL_EIGENVALUE = 1e-4  # the same as REAL, of the roots of solve_three
 SINGULAR_PIVOT = 1e-10  # share of the largest pivot: below this the goal is singular
 SAME = 1e-7  # rad, or share of the size: roots that differ by less are one
 
@@ -499,7 +499,7 @@ def solve_three(form, m, work, triples):
     count, regular = 0, True
     for r in range(n):
         t = real[r]
-        if not 0.0 <= imaginary[r] < REAL_THREE * (1.0 + t * t):
+        if not 0.0 <= imaginary[r] < REAL_EIGENVALUE * (1.0 + t * t):
             continue
         x, y = c * t + s, c - s * t
         length = sqrt(x * x + y * y)
