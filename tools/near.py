@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[1]
-# Rooms of ik_node whose tests are in folders of other names; all others have a folder of theirs.
-ROOMS = {
+# Folders of ik_node whose tests are in folders of other names; all others have a folder of theirs.
+FOLDERS = {
     'kernels': ('model', 'solver'),
     'model': ('model', 'solver'),
     'startup': ('launch',),
@@ -33,8 +33,8 @@ def folders_of(files: Iterable[str]) -> list[str]:
                 found.add(f'test/{folder}/{name}')
             case ('test', folder, *_) if (ROOT / 'test' / folder).is_dir():
                 found.add(f'test/{folder}')
-            case ('ik_node', room, _, *_):
-                found.update(f'test/{each}' for each in ROOMS.get(room, (room,)))
+            case ('ik_node', folder, _, *_):
+                found.update(f'test/{each}' for each in FOLDERS.get(folder, (folder,)))
             case ('ik_node', _):
                 found.update(('test/package', 'test/cli'))
             case (place, *_) if place in BESIDE:

@@ -368,7 +368,7 @@ class ArmController:
         self._feedback = Feedback()
         self._model: JointModel | None = None
         self._joints: ArmMotion  # of the model
-        self._targets: GoalSolver
+        self._goal_solver: GoalSolver
         self._settings: ArmSettings
         self._interruptions = 0  # as in Snapshot
         self._goals = 0  # that moved joints of the arm
@@ -486,14 +486,14 @@ class ArmController:
         self._epoch += 1
         self._tracker.end(self._state, reason)
         self._joints.forget_positions()
-        self._targets.restart()
+        self._goal_solver.restart()
         self._feedback.forget()
 
     def _brake(self, reason: str, level: Level = Level.WARN) -> None:
         self._epoch += 1
         self._tracker.end(self._state, reason, level)
         self._joints.brake()
-        self._targets.restart()
+        self._goal_solver.restart()
 
     def _void_earlier(self) -> None:
         """Reject all requests that have arrived until now, whenever their turn comes."""
@@ -649,8 +649,8 @@ class ArmController:
         missed = passed - dt if self._outputs.advance(last) else 0.0
         if self._state in ON_ITS_WAY:
             follows = self._state is State.TELEOPERATED or self._settings.follow_goals
-            target = self._targets.moving(time) if follows else None
-            self._joints.chase(target, self._targets.smoothing(self._settings))
+            target = self._goal_solver.moving(time) if follows else None
+            self._joints.chase(target, self._goal_solver.smoothing(self._settings))
         setpoint, rejection = self._joints.step(time, dt, self._feedback, missed, self._outputs.trajectories)
         if rejection is not None:
             self._fault(rejection, void=setpoint is None)
@@ -720,7 +720,7 @@ class ArmController:
             before = self._model
             if before is not None and model.moves_as(before):
                 self._model, self._settings = model, settings
-                self._targets.model = model
+                self._goal_solver.model = model
                 self._limit()
                 return True
             if before is not None and self._joints.moving:
@@ -729,7 +729,7 @@ class ArmController:
             places = {} if before is None else before.joints.named(self._joints.values(self._feedback)[0])
             self._model, self._settings = model, settings
             self._feedback.judge(model.joints)
-            self._targets = goal_solver_of(model)
+            self._goal_solver = goal_solver_of(model)
             self._joints = self._robot.put(self, ArmMotion(model, settings, places, self._robot))
             self._epoch += 1
             self._tracker.end(self._state, 'the arm has changed')
@@ -838,7 +838,7 @@ class ArmController:
     def _pursue(self, request: Request, wanted: Aim, epoch: int) -> None:
         with self._lock:
             self._check_epoch(epoch)
-            targets, settings, joints = self._targets, self._settings, self._joints
+            targets, settings, joints = self._goal_solver, self._settings, self._joints
             values, start = joints.values(self._feedback)[0], joints.start_of(request.tool)
             follows, real = joints.arm.motion.follows, self._feedback.expected
         joints.motion_check.check_goal(wanted, request.tool)
@@ -892,7 +892,7 @@ class ArmController:
             if not self.ready or since not in (None, self._interruptions):
                 return False
             self._tracker.end(self._state, 'superseded by a teleoperation command')
-            self._targets.steer(joints, time, rates)
+            self._goal_solver.steer(joints, time, rates)
             self._joints.go_to(joints)
             self._on(Event.STEER)
             return True

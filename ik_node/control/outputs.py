@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outputs: everything that receives the commands of an arm, and the streamer of trajectories."""
+"""Outputs: they receive the commands of an arm; TrajectoryStreamer: trajectories for controllers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DELAY = 0.04  # [s] by which a controller lags behind the setpoints
 MARGIN = 0.015  # [s] of that for transmission and one period of the controller
 UNLIMITED = np.array([1e3, 1e4, 1e6])  # of joints whose limits are not known
 SPACING = 1e-4  # [s] minimum time between two points
-ASTRAY = 0.05  # [rad or m] from the end of its trajectory: a controller has not carried it out
+DIVERGED = 0.05  # [rad or m] from the end of its trajectory: a controller has not carried it out
 HOLDS = 0.2, 1.0  # [s] least and largest time in which such a controller is brought to rest
 WINDOW = 0.02  # [s] minimum time between two trajectories, unless the arm brakes
 HEARD = 0.3  # [s]: an older reference says nothing about the present of a moving controller
@@ -91,7 +91,7 @@ class TrajectoryStreamer:
         self._urgent = False
         self._running: JointTrajectory | None = None
         self._undone: tuple[JointTrajectory | None, bool] = None, False  # before the last one was sent
-        self._astray = False  # the controller did not receive the plan of the setpoints
+        self._off_plan = False  # the controller did not receive the plan of the setpoints
         self._late = 0.0  # how late the next trajectory will be [s]
         self._limits: dict[str, Array] = {}  # of velocity, acceleration and jerk (3,)
         self._flight: list[JointTrajectory] = []  # that the controller may be on, oldest first
@@ -112,7 +112,7 @@ class TrajectoryStreamer:
     @property
     def diverged(self) -> bool:
         """Whether the controller deviates from the setpoints."""
-        return self._running is not None and (self._astray or (self.time < self.ends and self.slack < 0.0))
+        return self._running is not None and (self._off_plan or (self.time < self.ends and self.slack < 0.0))
 
     @property
     def replaces(self) -> bool:
@@ -140,7 +140,7 @@ class TrajectoryStreamer:
         if coasted:
             self.withhold()
         if self._due and since > self.slack:
-            self._astray = True  # the controller did not receive the present plan
+            self._off_plan = True  # the controller did not receive the present plan
         if since < 0.0:  # the clock was set back, also that of the controller
             self._setpoints = deque((time + since, row) for time, row in self._setpoints)
             if self._running is not None:
@@ -209,7 +209,7 @@ class TrajectoryStreamer:
         The controller will be in this state a DELAY after the last setpoint, on the last trajectory; later if
         the next one will be late.
         """
-        self._delay, self._astray = DELAY + self._late + self.reserve, False
+        self._delay, self._off_plan = DELAY + self._late + self.reserve, False
         running = self._running
         if running is None:
             return {}
@@ -234,7 +234,7 @@ class TrajectoryStreamer:
 
     def withhold(self) -> None:
         """Note that no trajectory is sent: the controller continues the last one."""
-        self._due = self._astray = True
+        self._due = self._off_plan = True
 
     def delayed(self, late: float) -> JointTrajectory | None:
         """Return the last trajectory, for a controller at rest that gets it late [s] after its setpoint."""
@@ -519,7 +519,7 @@ def _places(last: JointTrajectory, measured: Mapping[str, float], now: float) ->
 
 def _diverged(last: JointTrajectory, measured: Mapping[str, float], now: float) -> bool:
     """Whether joints are not where the last trajectory has ended."""
-    return bool(np.abs(_places(last, measured, now) - last.positions[-1]).max() > ASTRAY)
+    return bool(np.abs(_places(last, measured, now) - last.positions[-1]).max() > DIVERGED)
 
 
 def _hold(last: JointTrajectory, measured: Mapping[str, float], limits: Array, now: float) -> JointTrajectory:

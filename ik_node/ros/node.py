@@ -638,7 +638,7 @@ class DescriptionHandler:
         tools: Sequence[ToolInterface],
         settings: Callable[[], RobotSettings],
         log: RcutilsLogger,
-        garbage: GcPolicy | None,
+        gc_policy: GcPolicy | None,
         closing: threading.Event,
         real: Callable[[], bool],
     ) -> None:
@@ -647,7 +647,7 @@ class DescriptionHandler:
         real: returns whether the commands may move a real arm.
         """
         self._tools, self._settings, self._log = tools, settings, log
-        self._garbage, self._closing = garbage, closing
+        self._gc_policy, self._closing = gc_policy, closing
         self._real = real
         self._text = ''  # of the current or next robot
         self._rejected = ''  # the text that was rejected while there was none
@@ -684,10 +684,10 @@ class DescriptionHandler:
                 raise InputError(KEPT)
             self._text, self._rejected = text, ''
             models = build_models(text, self._settings(), before)
-            if self._garbage is not None:
-                self._garbage.on_stage(kernels.state().stage)
+            if self._gc_policy is not None:
+                self._gc_policy.on_stage(kernels.state().stage)
                 if known != text:
-                    self._garbage.settle()
+                    self._gc_policy.settle()
             if not self._give(models):
                 return
         except Exception as error:
@@ -751,9 +751,9 @@ class Diagnostics:
         shared: NodeContext,
         tools: Sequence[ToolInterface],
         switch: DescriptionHandler,
-        garbage: GcPolicy | None,
+        gc_policy: GcPolicy | None,
     ) -> None:
-        self._shared, self._tools, self._switch, self._garbage = shared, tools, switch, garbage
+        self._shared, self._tools, self._switch, self._gc_policy = shared, tools, switch, gc_policy
         self._log = shared.node.get_logger()
         self._started = steady()
         self._announced: dict[str, str] = {}  # by tool, the last condition other than OK
@@ -782,8 +782,8 @@ class Diagnostics:
     def _announce_kernels(self) -> None:
         """Report when kernels are being compiled, and when the compiled ones are in use."""
         now = kernels.state()
-        if self._garbage is not None:
-            self._garbage.on_stage(now.stage)
+        if self._gc_policy is not None:
+            self._gc_policy.on_stage(now.stage)
         before, self._kernels = self._kernels, now
         if now.stage is before.stage or not (now.compiled or now.reason):
             return
@@ -847,8 +847,8 @@ BRAKING = 4.0  # [s] within which an arm that is deactivated comes to rest; ros2
 class IkNode(ManagedNode):
     """The node; options are those of rclpy's Node. Raises IkError if it cannot start with its parameters."""
 
-    def __init__(self, garbage: GcPolicy | None = None, **options: Any) -> None:
-        """garbage: the collector of the program, if it belongs to this node."""
+    def __init__(self, gc_policy: GcPolicy | None = None, **options: Any) -> None:
+        """gc_policy: the collector of the program, if it belongs to this node."""
         super().__init__('ik_node', **options)
         self._settings = declare_robot(self)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -889,11 +889,11 @@ class IkNode(ManagedNode):
             self._tools,
             lambda: self._settings,
             self.get_logger(),
-            garbage,
+            gc_policy,
             self._closing,
             lambda: self._watch.real,
         )
-        self._diagnostics = Diagnostics(shared, self._tools, self._switch, garbage)
+        self._diagnostics = Diagnostics(shared, self._tools, self._switch, gc_policy)
         self._moveit = MoveItServices(self, self._tools, lambda: self._switch.models, shared.frames)
         measured = self._measured_topic()
         self._watch = MeasuredWatch(self, measured.name, always=self._output_names != (DISPLAY_ONLY,))
@@ -1204,4 +1204,4 @@ class IkNode(ManagedNode):
 
 def main() -> int:
     """Run ik_node."""
-    return run('ik_node', partial(IkNode, garbage=GcPolicy()))
+    return run('ik_node', partial(IkNode, gc_policy=GcPolicy()))

@@ -56,7 +56,7 @@ class EliminationForm:
 # The vector of a point x and a direction y is m = (1, x, y, x.x, x.y, x cross y, (x.x) y - 2 (x.y) x),
 # after the equations of Raghavan and Roth 1990.
 
-# the monomials of a joint, 1, cos q, sin q or 1, t, t^2, as forms in (Y^2, X Y, X^2), a row for each
+# The monomials of a joint, 1, cos q, sin q or 1, t, t^2, as forms in (Y^2, X Y, X^2), a row for each
 HALF_TANGENT = np.array([[1.0, 0.0, 1.0], [1.0, 0.0, -1.0], [0.0, 2.0, 0.0]])
 AFFINE = np.eye(3)
 
@@ -711,7 +711,7 @@ def _regularity(linear: Array, quadratic: Array) -> float:
 
 
 TURNS = 8  # of the half tangent of joint c that are tried
-REGULAR_ANY = 1e-10  # least share of the smallest singular value: below this solutions are lost
+LEAST_REGULARITY = 1e-10  # least share of the smallest singular value: below this solutions are lost
 
 
 def any_form(arm: Arm) -> EliminationForm | None:
@@ -726,14 +726,14 @@ def any_form(arm: Arm) -> EliminationForm | None:
     equations = equations_of(chain, plan)[0]
     goals = goal_vectors(chain, plan, direction=True)
     regular, constants = max(
-        (_any_constants(chain, plan, equations, goals, c) for c in range(3)), key=lambda made: made[0]
+        (_constants_by_joint(chain, plan, equations, goals, c) for c in range(3)), key=lambda made: made[0]
     )
-    if not regular > REGULAR_ANY:
+    if not regular > LEAST_REGULARITY:
         return None
     return EliminationForm('any geometry of five joints', frozen(constants), rough=True)
 
 
-def _any_constants(
+def _constants_by_joint(
     chain: TaskChain, plan: EliminationPlan, equations: Array, goals: Array, joint_c: int
 ) -> tuple[float, Array]:
     """Return the distance from singularity of the matrix of joint c, and the constants (ROWS_OF_THREE, 15).
@@ -754,7 +754,9 @@ def _any_constants(
     mixed = np.linalg.qr(rng.normal(size=(4 * count, rows.POWERS)))[0]
     matrix = np.einsum('kr,kcabm->rabcm', mixed, shifted.reshape(4 * count, 3, 4, 4, 15))
     matrix = matrix.reshape(rows.POWERS, rows.POWERS, 3, 15)
-    regular, turn = max((_any_regularity(matrix, goals, math.pi * k / TURNS), k) for k in range(TURNS))
+    regular, turn = max(
+        (_regularity_at_infinity(matrix, goals, math.pi * k / TURNS), k) for k in range(TURNS)
+    )
     c, s = math.cos(math.pi * turn / TURNS), math.sin(math.pi * turn / TURNS)
     # Y = c - s t, X = c t + s
     powers = np.array([[c * c, -2 * c * s, s * s], [c * s, c * c - s * s, -c * s], [s * s, 2 * c * s, c * c]])
@@ -769,7 +771,7 @@ def _any_constants(
     return regular, constants
 
 
-def _any_regularity(matrix: Array, goals: Array, angle: float) -> float:
+def _regularity_at_infinity(matrix: Array, goals: Array, angle: float) -> float:
     """Return the smallest singular value as a share of the largest at infinity, the median over goals.
 
     Infinity: where the half tangent X / Y turned by angle has its pole.

@@ -93,20 +93,20 @@ def check(
     start: positions by joint name. begin: number of the first point to visit. again: the program will start
     anew after its last point. before: an earlier check of the same program, whose configurations are kept.
     """
-    rehearsal = DryRun(model, settings, program, start)
+    dry_run = DryRun(model, settings, program, start)
     if before is not None and before.program == program:
-        rehearsal.keep(before.moves)
+        dry_run.keep(before.moves)
     points = range(len(program.points))
     for number in (*points[begin:], *(points if again else ())):
-        rehearsal.visit(number)
-    findings = tuple(rehearsal.findings)
+        dry_run.visit(number)
+    findings = tuple(dry_run.findings)
     if not points:
         findings = (Finding('', 'the program has no points'),)
     prismatic = zip(model.joints.variables, model.joints.prismatic, strict=True)
     result = CheckReport(program, dict(start), begin, again, settings.speed_scaling, findings)
     if any(finding.serious for finding in findings):
         return result
-    moves = tuple(rehearsal.moves.get(k) or Move({}) for k in points)
+    moves = tuple(dry_run.moves.get(k) or Move({}) for k in points)
     return replace(result, moves=moves, prismatic=frozenset(name for name, slides in prismatic if slides))
 
 

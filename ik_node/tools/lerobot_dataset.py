@@ -64,7 +64,7 @@ class LerobotDataset:
         self.names: list[str] = names
         self.others = {name: _names_of(one) for name, one in features.items() if name != feature}
         self._files = [path for path in _files(root / 'data') if path.suffix == '.parquet']
-        self._unchanged = InputFingerprint(root, self._files)
+        self._fingerprint = InputFingerprint(root, self._files)
 
     def _check(self) -> None:
         """Raise InputError unless all episodes are there: before any of them is solved."""
@@ -129,7 +129,7 @@ class LerobotDataset:
         Raises InputError for a dataset that has
         changed since it was opened.
         """
-        self._unchanged.check()
+        self._fingerprint.check()
         names = self.written(arm, replaced)
         kept = [self.names.index(name) for name in self._kept(replaced)]
         unit = np.where(arm.prismatic, 1e3, 180.0 / np.pi)
@@ -153,7 +153,7 @@ class LerobotDataset:
             pq.write_table(self._replaced(table, np.concatenate(parts), len(names)), target)
         self._write_info(output, names)
         self._write_statistics(output, every)
-        self._unchanged.check()
+        self._fingerprint.check()
 
     def _replaced(self, table: pa.Table, values: Array, width: int) -> pa.Table:
         column = pa.FixedSizeListArray.from_arrays(pa.array(values.ravel(), pa.float32()), width)

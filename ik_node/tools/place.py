@@ -200,7 +200,7 @@ def _finite(value: float | None) -> float | None:
 
 VALUES = 5  # of each length, from the least to the largest
 MOST = 125  # arms
-LENGTHS_GRID = 4_000  # placements for each
+GRID_PLACEMENTS = 4_000  # placements for each
 MORE = 0.02  # [m] by which each length is changed alone
 
 Ranges = tuple[LinkLengths, dict[str, tuple[float, float]]]
@@ -250,9 +250,9 @@ def compared(
             base_link=arguments.base_link,
         )
         search = PlacementSearch(arm, positions, directions, region)
-        return search.best(*search.coarse(LENGTHS_GRID, lambda _: None))
+        return search.best(*search.coarse(GRID_PLACEMENTS, lambda _: None))
 
-    yield f'other lengths, each with {LENGTHS_GRID} placements of a grid, without self-collision:'
+    yield f'other lengths, each with {GRID_PLACEMENTS} placements of a grid, without self-collision:'
     yield ' '.join(f'{name} [m]'.rjust(16) for name in ranges) + '     met   to limits'
     for values in itertools.product(*(np.linspace(*span, VALUES) for span in ranges.values())):
         met, distance = _told(best(**dict(zip(ranges, values, strict=True))), len(positions))

@@ -47,10 +47,10 @@ class Task(Protocol):
 
 def work_of(task: Task) -> Callable[[bytes], bytes]:
     """Return the function that has a task answer chunks, for workers: each reads the task once."""
-    return partial(_unpickled_answer, pickle.dumps(task), code_digest())
+    return partial(_answer_of_pickled, pickle.dumps(task), code_digest())
 
 
-def _unpickled_answer(pickled: bytes, code: str, chunk: bytes) -> bytes:
+def _answer_of_pickled(pickled: bytes, code: str, chunk: bytes) -> bytes:
     return _task(pickled, code).answer(chunk)
 
 

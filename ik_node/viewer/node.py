@@ -318,7 +318,7 @@ class ViewerNode(ClosableNode):
         self._panel = Panel(server, list(zip(names, self._colours, strict=True)), self._pressed)
         self._panel.card.show_message('Waiting for robot_description')
         self._methods = Methods(self, server)
-        self._rooms: tuple[Section, ...] = (
+        self._sections: tuple[Section, ...] = (
             self._methods,
             Solutions(self, server, self._settings.mesh_path),
             ReachMap(server),
@@ -368,13 +368,13 @@ class ViewerNode(ClosableNode):
 
     def come_to_rest(self) -> None:
         """End the run of a program."""
-        for room in self._rooms:
-            room.come_to_rest()
+        for section in self._sections:
+            section.come_to_rest()
 
     def close(self) -> None:
         """Close the web server and the node."""
-        for room in self._rooms:
-            room.close()
+        for section in self._sections:
+            section.close()
         self._pages.close()
         self._buttons.close()
         self.destroy_node()
@@ -397,7 +397,7 @@ class ViewerNode(ClosableNode):
             subscribe(self, JointState, 'joint_states', self._states.append, STREAM, group=self._polled),
             subscribe(self, DiagnosticArray, '/diagnostics', self._store_diagnostics, STREAM),
             *(subscription for tool in self._tools for subscription in tool.subscribe()),
-            *(subscription for room in self._rooms for subscription in room.subscribe()),
+            *(subscription for section in self._sections for subscription in section.subscribe()),
         ]
         self._frames.reset()
         self._refresh()
@@ -427,8 +427,8 @@ class ViewerNode(ClosableNode):
 
     def _refresh(self) -> None:
         self._mind_clients()
-        for room in self._rooms:
-            room.refresh()
+        for section in self._sections:
+            section.refresh()
         if not self._subscriptions_of_page:
             return
         self._methods.parameters.refresh()
@@ -449,8 +449,8 @@ class ViewerNode(ClosableNode):
                 tool.show_received(self._values, self._methods.watching)
             self._selected = selected(self._tools, self._selected)
             moment = self._methods.moment(self._selected, self._values, states[-1] if states else None)
-            for room in self._rooms:
-                room.update(moment)
+            for section in self._sections:
+                section.update(moment)
             if self._robot is not None and self._values:
                 self._show_joints()
 
@@ -493,8 +493,8 @@ class ViewerNode(ClosableNode):
         for tool, arm, colours in zip(self._tools, arms, self._colours, strict=True):
             extent = extent_of(robot, arm.tip_link)
             tool.show(arm, ToolScene(self._server, tool.name, arm, extent, colours), known)
-        for room in self._rooms:
-            room.show(RobotView(self._tools, text, drawing))
+        for section in self._sections:
+            section.show(RobotView(self._tools, text, drawing))
         if known:  # other lengths of its links: the arm continues
             self._place()
             return
@@ -509,8 +509,8 @@ class ViewerNode(ClosableNode):
         self._scene.clear()
         for tool in self._tools:
             tool.show(None, None)
-        for room in self._rooms:
-            room.show(None)
+        for section in self._sections:
+            section.show(None)
         self._panel.joints.show([])
         self._panel.card.show_message('Cannot show this robot', why, RED)
         self.get_logger().error(f'cannot show this robot: {why}')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Solutions: lists the solutions of the newest goal while users want to see them, and goes to any of them."""
+"""Solutions: lists the solutions of the newest goal, or why there is none, with ghosts and self-motions."""
 
 from __future__ import annotations
 
@@ -485,10 +485,10 @@ def _corrected(arm: Arm, goal: Goal, q: Array) -> Array | None:
     return q if np.abs(errors).max() < MET else None
 
 
-ALONG_ORDER = 1.5e6  # in the folder: below the rows
-ALONG_SWELLING = 1.03
+BELOW_ROWS = 1.5e6  # order in the folder
+SELF_MOTION_SWELLING = 1.03
 COLOUR: Colour = (202, 138, 4)
-ALONG_HINT = 'The spare joint moves and the tool stays. The slider shows a ghost only.'
+SLIDER_HINT = 'The spare joint moves and the tool stays. The slider shows a ghost only.'
 
 
 class Traced(NamedTuple):
@@ -507,9 +507,9 @@ class AlongPanel:
         self._pressed: Inputs[bool] = Inputs()
         with folder:
             self._slider = gui.add_slider(
-                'Along the curve [%]', 0.0, 100.0, 0.1, 0.0, visible=False, hint=ALONG_HINT, order=ALONG_ORDER
+                'Along the curve [%]', 0.0, 100.0, 0.1, 0.0, visible=False, hint=SLIDER_HINT, order=BELOW_ROWS
             )
-            self._go = gui.add_button('Go to the ghost', visible=False, order=ALONG_ORDER + 1.0)
+            self._go = gui.add_button('Go to the ghost', visible=False, order=BELOW_ROWS + 1.0)
         self._slider.on_update(self._on_slider)
         self._go.on_click(self._on_go)
 
@@ -554,7 +554,7 @@ class Along:
         self._asked: Choice | None = None
         self._self_motion: SelfMotion | None = None
         self._q: Array | None = None  # of the ghost
-        self._ghost = Ghost(server, '/self_motion', (arm,), drawing, COLOUR, ALONG_SWELLING)
+        self._ghost = Ghost(server, '/self_motion', (arm,), drawing, COLOUR, SELF_MOTION_SWELLING)
         self.forget()
 
     def update(self, goal: Goal, choice: Choice | None, values: Mapping[str, float]) -> Array | None:
@@ -598,7 +598,7 @@ class Along:
         self._ghost.remove()
 
 
-RED_COLOUR: Colour = (212, 60, 60)
+FORBIDDEN: Colour = (212, 60, 60)
 POSSIBLE: Colour = (47, 158, 91)
 DOTS = 24  # of the line
 SAMPLES = 120  # directions that are tried, evenly spread: so many marks at most
@@ -616,7 +616,7 @@ class WhyScene:
         """extent: of the arm [m]."""
         self._extent = extent
         self._base = server.scene.add_frame('/why', show_axes=False)
-        self._line = _dots(server, '/why/line', DOT_RADIUS * extent, DOTS, RED_COLOUR)
+        self._line = _dots(server, '/why/line', DOT_RADIUS * extent, DOTS, FORBIDDEN)
         self._marks = _dots(server, '/why/directions', MARK_RADIUS * extent, SAMPLES, POSSIBLE)
         self._label = server.scene.add_label('/why/distance', '', visible=False)
 
@@ -671,7 +671,7 @@ def _dots(
     )
 
 
-WHY_PERIOD = 0.4  # [s] from one set of directions to the next: they take up to 0.2 s
+DIRECTIONS_PERIOD = 0.4  # [s] from one set of directions to the next: they take up to 0.2 s
 MOVED = 1e-4  # [m] from where the directions were asked for
 DIRECTION_BUDGET = 2e-3  # [s] for a direction
 
@@ -704,7 +704,7 @@ class Why:
         now = steady()
         moved = self._asked is None or np.abs(position - self._asked).max() > MOVED
         if moved and now >= self._due:
-            self._asked, self._due = position.copy(), now + WHY_PERIOD
+            self._asked, self._due = position.copy(), now + DIRECTIONS_PERIOD
             place, seed = self._asked, nearest.q
             self._worker.submit(lambda: (place, possible_directions(solver, place, seed)))
         answer = self._worker.take()
@@ -1155,7 +1155,7 @@ class Solutions(Section):
         for k, choice in enumerate(allowed):
             opacity = 0.0 if there[k] else BRIGHT if k == chosen else FAINT
             looks.append(Look(choice.q, COLOURS[k % len(COLOURS)], opacity))
-        looks += [Look(choice.q, RED_COLOUR, BARRED) for choice in listing.forbidden[:MOST_BARRED]]
+        looks += [Look(choice.q, FORBIDDEN, BARRED) for choice in listing.forbidden[:MOST_BARRED]]
         self._ghosts.show(looks, values)
 
     def close(self) -> None:

@@ -274,7 +274,7 @@ def test_after_a_stop_the_operator_has_to_close_the_clutch_again(hand):
 
 def test_a_step_just_ahead_of_a_setpoint_does_not_end_the_motion(hand):
     hand.move((0.0, 0.1, 0.0), 100, closed=True)
-    targets, time = hand.rig.controller._targets, hand.rig.time
+    targets, time = hand.rig.controller._goal_solver, hand.rig.time
     for early in (0.0, 5e-4, 5e-3):
         state = targets.moving(time - early)
         assert state is not None
@@ -287,7 +287,7 @@ STILL, WAY = (0.0, 0.0, 0.0), (-0.03, 0.0, 0.02)
 
 @pytest.fixture
 def closed(picture) -> Hand:
-    """A closed whose clutch is closed: the arm follows it."""
+    """A hand whose clutch is closed: the arm follows it."""
     picture.go(yaw=0.3, shoulder=0.4, elbow=0.5, roll=0.2, wrist=0.3)
     picture.settle()
     closed = Hand(picture)

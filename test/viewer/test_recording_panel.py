@@ -104,8 +104,8 @@ def test_a_recording_continues_without_a_page_and_ends_with_the_viewer(
     robot.run(1.0)
     robot.move(**{**Q, 'joint1': -0.9})
     robot.run(1.0)
-    for room in table.viewer._rooms:
-        room.close()
+    for section in table.viewer._sections:
+        section.close()
     assert positions(tmp_path) == [-0.9]
     with next(tmp_path.glob('*.mcap')).open('rb') as stream:
         assert make_reader(stream).get_summary() is not None, 'the file has no end'
