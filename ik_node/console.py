@@ -15,7 +15,6 @@ from ik_node.errors import IkError, InputError
 
 ROS_ARGS = '--ros-args'
 
-
 # Text that a spreadsheet executes when it opens a CSV file, and numbers, which it does not.
 FORMULA = re.compile(r'^\s*[=+@-]')
 NUMBER = re.compile(r'^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$')

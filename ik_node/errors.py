@@ -17,7 +17,6 @@ SHOWN_PATH = 500  # characters of a path that a message quotes
 ALIKE = 0.75  # similarity from which a message suggests a name (1: equal)
 COMPARED = 1000  # names compared for that, each of at most SHOWN_CHARACTERS: it takes quadratic time
 
-
 # The cause where a node is found and never answers: Fast DDS finds it by network, and passes data by memory.
 OTHER_USER = 'Does it run as another user, such as root, or in a container? Start both as the same user'
 

@@ -133,7 +133,7 @@ def another_description(draw: Draw) -> Plan:
     yield Action(draw.length - BACK, lambda arena: arena.describe(mine.text))
 
 
-# GcPolicy
+# Garbage
 
 
 def garbage_in_goals(draw: Draw) -> Plan:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups of joints: where they are, how they follow, who shares them."""
+"""The joints that an arm commands: measurements, following errors, motion, and sharing with other arms."""
 
 from __future__ import annotations
 

@@ -21,8 +21,6 @@ from ik_node.solver.restarts import SCHEDULES
 from ik_node.solver.workspace_bounds import radial_bounds
 
 NO_CLUTCH = 'none'
-
-
 AXES = 'xyz'
 
 

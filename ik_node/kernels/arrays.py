@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kernels share below kinematics: array layout, copies, distances, rotations."""
+"""The layout of the arrays that kernels share, and copies, distances and rotations of arrays."""
 
 from __future__ import annotations
 
@@ -7,16 +7,6 @@ from math import ceil, cos, floor, nan, pi, sqrt
 
 from .runtime.compiled import compiled
 
-# columns of joints
-AXIS_X, AXIS_Y, AXIS_Z, OFFSET_X, OFFSET_Y, OFFSET_Z, PRISMATIC, VARIABLE, RATIO, SHIFT = range(10)
-AXIS, OFFSET = slice(0, 3), slice(3, 6)
-
-# where the direction and the lateral of goal begin, and the axes of tool; the position stands before them
-DIRECTION, LATERAL = 3, 6
-
-# options
-POSITION_TOLERANCE, CHORD_TOLERANCE, WEIGHT, ITERATIONS, STALL = range(5)
-CYCLE, COOLING, ACCEPTANCE, END_AT_LAST = range(5, 9)
 # The arrays that kernels share, and names for their columns.
 #
 # Built by Arm, IkSolver and the recognition of closed forms; float64, C-contiguous.
@@ -38,8 +28,19 @@ CYCLE, COOLING, ACCEPTANCE, END_AT_LAST = range(5, 9)
 #                 descent, stall ratio, temperatures per cycle, cooling factor, weighted error [m] that is
 #                 accepted e times less often at temperature 1 (0: never), 1 if a descent ends at the last
 #                 configuration rather than the best, and s switches of the local method (1 on, 0 off).
-# form (14, 3)    geometry of an arm with a closed form, at its zero pose in the base frame: see the rows below.
+# form (14, 3)    geometry of an arm with a closed form, at its zero pose in the base frame: see its rows
+#                 below.
 
+# columns of joints
+AXIS_X, AXIS_Y, AXIS_Z, OFFSET_X, OFFSET_Y, OFFSET_Z, PRISMATIC, VARIABLE, RATIO, SHIFT = range(10)
+AXIS, OFFSET = slice(0, 3), slice(3, 6)
+
+# where the direction and the lateral of goal begin, and the axes of tool; the position stands before them
+DIRECTION, LATERAL = 3, 6
+
+# options
+POSITION_TOLERANCE, CHORD_TOLERANCE, WEIGHT, ITERATIONS, STALL = range(5)
+CYCLE, COOLING, ACCEPTANCE, END_AT_LAST = range(5, 9)
 SWITCHES = 9  # and further: those of the local method, in the order of its row in the registry
 
 # rows of form

@@ -287,13 +287,13 @@ def _why_still(arm: Snapshot, report: Report | None, condition: str) -> str:
     return 'there was no goal yet' if report is None else report.message
 
 
-JOINT_JOG, TWIST, POSE = 'joint_jog', 'twist', 'pose'  # in the order of moveit_msgs/srv/ServoCommandType
 # TeleopInterface: teleoperation topics and services, named as in MoveIt Servo, for a TeleopController.
 #
 # Callbacks only store the newest command; a thread converts it to joint positions, at the publish rate and
 # when a command arrives. No command moves the arm for longer than incoming_command_timeout. Poses are
 # ignored while the clutch is open.
 
+JOINT_JOG, TWIST, POSE = 'joint_jog', 'twist', 'pose'  # in the order of moveit_msgs/srv/ServoCommandType
 COMMANDS = (JOINT_JOG, TWIST, POSE)
 INVALID, NO_WARNING, JOINT_BOUND = -1, 0, 6  # moveit_msgs/msg/ServoStatus
 

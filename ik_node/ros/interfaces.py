@@ -82,7 +82,6 @@ STREAM = QoSProfile(depth=10)
 # Compatible with reliable and best-effort publishers; several drivers may each publish some joints.
 MEASURED = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
-
 NUMBER = re.compile(r'(?<![\w"])\d[\d.]*(e[+-]?\d+)?')
 OVER = 10.0  # [s] without it, after which something has ended: then it is said again
 APART = 2.0  # [s] from one line to the next

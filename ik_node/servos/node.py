@@ -103,7 +103,6 @@ HOLD = Service(
 CLEAR = Service('~/clear', 'std_srvs/Trigger', 'ends a hold or a fault')
 SET_ZERO = Service('~/set_zero', 'std_srvs/Trigger', 'stores that the arm is in `known_pose`')
 
-
 LEVELS = {
     ArmState.CLOSED: Level.ERROR,
     ArmState.SILENT: Level.ERROR,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of an output: what a crash leaves, who writes, in which order they come."""
+"""Checkpoints of an output: what a crash leaves, who writes, in which order they come."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from ik_node.extras import EXTRAS, PACKAGES, ROS_MODULES, ROS_WHEELS, require
 ROOT = Path(__file__).resolve().parents[2]
 ROSDEP = {'tf2_ros': 'tf2_ros_py', 'PIL': 'python3-pil'}  # what is imported under another name
 PIP = {'yaml': 'pyyaml', **PACKAGES}
-# Checkpoints of ROS that PyPI has no wheel of: imported only when they are needed.
+# Parts of ROS that PyPI has no wheel of: imported only when they are needed.
 NOT_ON_PYPI = {'ament_index_python', 'launch', 'launch_ros', 'tf2_ros'}
 
 

@@ -36,8 +36,6 @@ from ..runtime.compiled import compiled
 AIM = 1e-6  # m and rad: descents continue to here, even for coarser tolerances
 PATIENCE = 20  # iterations in which a descent must have gained something
 BEST, MEMORY = 3, 2  # rows of work after 3 n: the best so far, and what a step keeps for the next one
-
-
 WARM_UP = 0  # iterations before a descent has to gain anything; a method may fill in another
 
 

@@ -158,7 +158,6 @@ _RPM = TICKS_PER_TURN / 60  # [ticks/s]
 _DYNAMIXEL_SPEED = 0.229 * _RPM  # [ticks/s] per count
 _DYNAMIXEL_ACCELERATION = 214.577 * TICKS_PER_TURN / 3600  # [ticks/s^2] per count
 
-
 _READ, _RAM, _EEPROM = Access.READ, Access.RAM, Access.EEPROM
 
 _STS = table(

@@ -38,13 +38,13 @@ def read_by_joint(text: str) -> list[tuple[str, float | None]]:
     return found
 
 
-STOPS, HOMING, LEROBOT = 'stops', 'homing', 'lerobot'
 # Three estimates of the zero of a joint from what was recorded of it, and what makes them doubtful.
 #
 # stops: the stops of the CAD model are at the ends of the recorded range. homing: the joint was held at
 # zero, by eye, when LeRobot made that pose tick 2047; or the factory has set it. lerobot: the middle of
 # the recorded range, which LeRobot calls 0 degrees.
 
+STOPS, HOMING, LEROBOT = 'stops', 'homing', 'lerobot'
 ZERO_FROM = (STOPS, HOMING, LEROBOT)
 OWNER = 'owner'
 
