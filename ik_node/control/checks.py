@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything that may reject a setpoint, a motion or a trajectory."""
+"""Checks that may reject a setpoint, a motion or a trajectory: limits, cones, tool, collision."""
 
 from __future__ import annotations
 

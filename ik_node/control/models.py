@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arms and trees of a robot as control sees them: solver, limits, collisions, margins."""
+"""ArmModel and TreeModel: solver, limits, collision shapes and margins of the arms that control moves."""
 
 from __future__ import annotations
 

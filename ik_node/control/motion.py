@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Motion within limits: plans to targets at rest, streams of targets, stops, and the pace of the tool."""
+"""JointMotion: moves joints within limits to targets at rest or moving; and limits of the tool's speed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes into a controller and what comes out: requests, snapshots, planned targets, reports."""
+"""Requests to a controller, and what it returns: snapshots, planned targets, reports."""
 
 from __future__ import annotations
 

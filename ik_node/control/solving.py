@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Solving for control: from a goal, or a stream of goals, to targets of the joints."""
+"""GoalSolver: solves a goal, or a stream of goals, for targets of the joints."""
 
 from __future__ import annotations
 

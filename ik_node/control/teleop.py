@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands of an operator: twists, joint rates, and poses with a clutch."""
+"""TeleopController: moves an arm by twists, joint rates, and poses with a clutch."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searches over many goals or many starts."""
+"""Searches from many starts or over many goals: all solutions, batches, reach, distances to the limits."""
 
 from __future__ import annotations
 

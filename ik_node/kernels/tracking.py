@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One branch of solutions along a moving goal."""
+"""Steps along one branch of solutions, joint paths through goals, and pursuit of a moving target."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several tools on shared joints."""
+"""Several tools on shared joints: descents over all of them, transpose steps, and limbs by formula."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cannot be true of an arm: values in degrees or millimetres, and joints that are off by a whole turn.
+"""Implausible values of an arm: degrees or millimetres, and joints that are off by a whole turn.
 
 Every program asks the same questions, in these words. A number alone never proves a wrong unit, so that
 limits and lengths are only questioned; what would move an arm is refused.

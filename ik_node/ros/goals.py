@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Goals and reports as messages: frames, times, projections."""
+"""Goals and reports as messages: goals in the base frame, status, goal_state, projected poses."""
 
 from __future__ import annotations
 
@@ -347,7 +347,6 @@ GOALS: dict[SubscribedTopic, type[GoalRequest]] = {
     GOAL_PATH: PathRequest,
     GOAL_JOINTS: JointsRequest,
 }
-
 
 LEVELS = {
     Level.OK: DiagnosticStatus.OK,

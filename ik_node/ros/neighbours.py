@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Neighbours: the programs of this package that command or serve arms know each other.
+"""Neighbours: finds the other programs of this package that command or serve arms, and sessions of ik_demo.
 
-Each tells the others once per second which topics it uses. This finds two programs with the same job even if
-their nodes have the same name, and tells goals of another session from those of its own. A program that was
-killed is forgotten after GONE, much sooner than DDS forgets it (20 s).
+Each program tells the others once per second which topics it uses. This finds two programs with the same job
+even if their nodes have the same name, and tells goals of another session from those of its own. A program
+that was killed is forgotten after GONE, much sooner than DDS forgets it (20 s).
 """
 
 from __future__ import annotations

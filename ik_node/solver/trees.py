@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several tools on shared joints."""
+"""TreeSolver: the solver for several tools on shared joints, by formula for limbs or by search."""
 
 from __future__ import annotations
 

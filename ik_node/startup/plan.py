@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs for a robot and their parameters: for arm.launch.py and for ik_demo."""
+"""The programs for a robot, their parameters and the view of RViz: for arm.launch.py and for ik_demo."""
 
 from __future__ import annotations
 

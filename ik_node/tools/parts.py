@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints: results of chunks in a folder, named by what they depend on, until the whole output is written."""
+"""Checkpoints: stores results of chunks, named by what they depend on, until the output is written."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plots: keeps what the arms did in the last seconds, and shows it while users want to see it."""
+"""Plots: stores what the arms did in the last seconds, and plots it while its checkbox is set."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recording what happens, and replaying it as a ghost."""
+"""Recorder: records topics in a file; RecordingFile and JointTrack: read one for a replay."""
 
 from __future__ import annotations
 

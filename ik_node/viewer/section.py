@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Section: a part of the panel with its folder; Worker: a thread whose newest task counts."""
+"""Section: a part of the panel with its folder; Worker: a thread that runs the newest task."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OutputContext: the interface of the node to an output."""
+"""OutputContext: the interface of the node to an output; the clock of measurements; joint_states."""
 
 from __future__ import annotations
 

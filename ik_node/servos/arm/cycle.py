@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ServoLoop: an arm whose servos were found, cycle by cycle; of the one thread that owns the port.
+"""ServoLoop: the cycle of an arm whose servos were found. Only the thread that owns the port calls it.
 
 The servos have no watchdog of their own worth the name, so goals stay near the measured joints, and commands
 that stop leave the arm where it is.
