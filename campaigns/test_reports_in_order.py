@@ -40,7 +40,7 @@ def rejects_a_description(node, monkeypatch):
         raise InputError('made up')
 
     monkeypatch.setattr(node, 'build_models', build)
-    return lambda: node._switch.prepare('another')
+    return lambda: node._description_handler.prepare('another')
 
 
 @pytest.mark.parametrize('reporting', [announces_kernels, reminds, rejects_a_description])

@@ -838,11 +838,11 @@ class ArmController:
     def _pursue(self, request: Request, wanted: Aim, epoch: int) -> None:
         with self._lock:
             self._check_epoch(epoch)
-            targets, settings, joints = self._goal_solver, self._settings, self._joints
+            solver, settings, joints = self._goal_solver, self._settings, self._joints
             values, start = joints.values(self._feedback)[0], joints.start_of(request.tool)
             follows, real = joints.arm.motion.follows, self._feedback.expected
         joints.motion_check.check_goal(wanted, request.tool)
-        plan = targets.find(wanted, request.tool, request.arrival, start, settings, real)
+        plan = solver.find(wanted, request.tool, request.arrival, start, settings, real)
 
         def preview(targets: Array) -> JointMotion:
             with self._lock:
@@ -861,9 +861,9 @@ class ArmController:
                 self._goals += not bool(np.isnan(plan.joints).all())  # not of a gripper alone
                 self._on(Event.GOAL)
             try:
-                targets.accept(plan, request)
+                solver.accept(plan, request)
                 target = self._joints.arm.target
-                self._tracker.begin(plan, request, self._state, self._ticked, targets.model, target)
+                self._tracker.begin(plan, request, self._state, self._ticked, solver.model, target)
             except Exception:  # the request is about to be rejected, so the arm must not move for it
                 self._brake('an unexpected error')
                 raise

@@ -227,11 +227,11 @@ class GoalThreads:
         self,
         shared: NodeContext,
         tools: Sequence[ToolInterface],
-        switch: DescriptionHandler,
+        handler: DescriptionHandler,
         closing: threading.Event,
     ) -> None:
         """closing: set when the node is about to end."""
-        self._shared, self._tools, self._switch, self._closing = shared, tools, switch, closing
+        self._shared, self._tools, self._description_handler, self._closing = shared, tools, handler, closing
         self._goals = threading.Thread(target=_repeat, args=(self._solve, self._until_drawing), daemon=True)
         self._queries = threading.Thread(target=_repeat, args=(self._answer, lambda: None), daemon=True)
 
@@ -262,7 +262,7 @@ class GoalThreads:
             return False
         description, changed, requests = taken
         if description is not None or changed:
-            self._try(self._switch.prepare, description)
+            self._try(self._description_handler.prepare, description)
         for tool in self._tools:
             self._try(self._serve, tool, requests.get(tool.tool, []))
         return True
@@ -750,10 +750,11 @@ class Diagnostics:
         self,
         shared: NodeContext,
         tools: Sequence[ToolInterface],
-        switch: DescriptionHandler,
+        handler: DescriptionHandler,
         gc_policy: GcPolicy | None,
     ) -> None:
-        self._shared, self._tools, self._switch, self._gc_policy = shared, tools, switch, gc_policy
+        self._shared, self._tools = shared, tools
+        self._description_handler, self._gc_policy = handler, gc_policy
         self._log = shared.node.get_logger()
         self._started = steady()
         self._announced: dict[str, str] = {}  # by tool, the last condition other than OK
@@ -809,9 +810,9 @@ class Diagnostics:
 
     def _condition(self, tool: ToolInterface) -> tuple[Level, str]:
         level, message = tool.leader.own.condition()
-        if message == NO_MODEL and self._switch.rejected:
-            return Level.ERROR, self._switch.rejected
-        if message == NO_MODEL and self._switch.has_description:
+        if message == NO_MODEL and self._description_handler.rejected:
+            return Level.ERROR, self._description_handler.rejected
+        if message == NO_MODEL and self._description_handler.has_description:
             return Level.OK, 'preparing the arm'
         slow = NO_CLOCK if self._shared.time.stands else self._shared.inbox.slow if level is Level.OK else ''
         return (Level.WARN, slow) if slow else (level, message)
@@ -856,7 +857,7 @@ class IkNode(ManagedNode):
         self._statistics = Statistics()
         self._closing = threading.Event()
         self._rest = OnRest(lambda: self._resting)
-        self._time, self._clocks, self._rare_events = NodeTime(self), Clocks(), QosEventThrottle(self)
+        self._time, self._clocks, self._qos_events = NodeTime(self), Clocks(), QosEventThrottle(self)
 
         general = self._settings.general
         self._output_names = output_names(general.output)
@@ -885,7 +886,7 @@ class IkNode(ManagedNode):
             ToolInterface(shared, tool, partial(self._settings_of, tool), self._outputs)
             for tool in self._settings.arms
         ]
-        self._switch = DescriptionHandler(
+        self._description_handler = DescriptionHandler(
             self._tools,
             lambda: self._settings,
             self.get_logger(),
@@ -893,8 +894,10 @@ class IkNode(ManagedNode):
             self._closing,
             lambda: self._watch.real,
         )
-        self._diagnostics = Diagnostics(shared, self._tools, self._switch, gc_policy)
-        self._moveit = MoveItServices(self, self._tools, lambda: self._switch.models, shared.frames)
+        self._diagnostics = Diagnostics(shared, self._tools, self._description_handler, gc_policy)
+        self._moveit = MoveItServices(
+            self, self._tools, lambda: self._description_handler.models, shared.frames
+        )
         measured = self._measured_topic()
         self._watch = MeasuredWatch(self, measured.name, always=self._output_names != (DISPLAY_ONLY,))
         self._look_for_measurements()
@@ -905,7 +908,7 @@ class IkNode(ManagedNode):
         self._neighbours = self._meet_neighbours(measured.name)
         self.create_timer(1.0, self._diagnose, clock=self._steady)
         on_change(self, lambda: self._settings, self._check, self._apply)
-        self._goals = GoalThreads(shared, self._tools, self._switch, self._closing)
+        self._goals = GoalThreads(shared, self._tools, self._description_handler, self._closing)
         if general.autostart:
             try:
                 self.start()
@@ -975,7 +978,7 @@ class IkNode(ManagedNode):
         joints = {name for arm in arms for name in arm.model.joints.names}
         about = {
             'joints': tuple(sorted(joints)[:MOST_JOINTS]),
-            'description': digest(self._settings.general.robot_description or self._switch.text),
+            'description': digest(self._settings.general.robot_description or self._description_handler.text),
             'any_session': self._settings.general.accept_other_sessions,
             'waits': bool(ahead := met.ahead() or ('' if met.settled else FINDING)) or self._unmeasured,
         }
@@ -1158,7 +1161,7 @@ class IkNode(ManagedNode):
     def _check(self, settings: RobotSettings) -> None:
         """Raise IkError if these settings are invalid for the robot."""
         text = self._descriptions.check(self._settings.general, settings.general, self._watch.real)
-        self._switch.check(text, settings)
+        self._description_handler.check(text, settings)
 
     def _apply(self, settings: RobotSettings) -> None:
         """Apply changed settings: limits from the next setpoint, another solver before the next goal."""

@@ -113,7 +113,7 @@ def test_an_unexpected_error_while_a_robot_is_built_is_reported(monkeypatch):
     with running(arm_urdf()) as client:
         monkeypatch.setattr(node, 'build_models', build)
         with pytest.raises(RuntimeError, match='made up'):
-            client.served._switch.prepare('another')
+            client.served._description_handler.prepare('another')
         client.wait_said("RuntimeError('made up')")
         assert client.said(-1)['state'] == 'rejected'
 
