@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+from dataclasses import replace
 
 import made_dataset
 import numpy as np
@@ -17,7 +18,7 @@ from mcap.reader import make_reader
 from mcap_ros2.decoder import DecoderFactory
 from programs import Ended, Here, check_rejected, ran
 
-from ik_node import Arm, IkSolver, InputError
+from ik_node import Arm, Goal, IkSolver, InputError, Solution, Status
 from ik_node.startup.arguments import URDF
 from ik_node.steady import steady
 from ik_node.tools import retarget
@@ -154,6 +155,21 @@ def test_frames_out_of_reach_are_followed_as_closely_as_possible(solver):
     assert found.column('position_error')[-1].as_py() < away
     assert found.column('position_error')[-1].as_py() > 0.1
     assert not found.column('solved')[-1].as_py()
+
+
+def test_the_roll_turns_as_it_is_asked_at_frames_out_of_reach_too(solver):
+    arm = solver.arm
+    rows = rows_of(solver, made_dataset.motions(arm, [10])[0])
+    rows.positions[5:] *= 5.0
+    across = np.cross(rows.directions, [0.3, 0.5, 0.8])
+    rows = replace(rows, laterals=across / np.linalg.norm(across, axis=1)[:, None])
+    found = solve_episode(solver, rows, times(10))
+    assert found.column('solved').to_pylist() == [True] * 5 + [False] * 5
+    for k, q in enumerate(np.column_stack([found.column(name).to_numpy() for name in arm.joint_names])):
+        goal = Goal(rows.positions[k], rows.directions[k], rows.laterals[k])
+        status = Status.SOLVED if k < 5 else Status.NOT_FOUND
+        turned = solver.align_lateral(goal, q, Solution(status, q, *solver.errors(goal, q)))
+        np.testing.assert_allclose(turned.q, q, atol=1e-9)
 
 
 def test_a_jump_between_frames_out_of_reach_is_told(solver):
