@@ -148,7 +148,9 @@ def test_kills_and_interruptions_change_no_bit(goals, tmp_path, monkeypatch):
     assert broken.read_bytes() == whole.read_bytes()
 
 
-@pytest.mark.parametrize('change', [['--tool-axis', 'x'], ['--count']])
+@pytest.mark.parametrize(
+    'change', [pytest.param(['--tool-axis', 'x'], marks=pytest.mark.nightly), ['--count']]
+)
 def test_other_options_use_no_part_of_before(goals, tmp_path, monkeypatch, change):
     output, few = tmp_path / 'out.parquet', tmp_path / 'few.parquet'
     monkeypatch.setattr(solve_table, 'CHUNK', 15)
