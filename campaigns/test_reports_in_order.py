@@ -15,7 +15,7 @@ from ik_node import kernels
 from ik_node.control.requests import Level
 from ik_node.control.states import State
 from ik_node.errors import InputError
-from ik_node.ros.goals import NodeTime
+from ik_node.ros.reports import NodeTime
 
 LONG = 60.0  # [s]
 SOON = 0.02  # [s] in which a thread ends that no lock holds up

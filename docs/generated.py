@@ -103,7 +103,7 @@ def quality(one: Any) -> str:
 
 def messages() -> str:
     """Return what ~/status and ~/goal_state contain, as tables."""
-    from ik_node.ros.goals import KEYS, NUMBERS
+    from ik_node.ros.reports import KEYS, NUMBERS
 
     lines = ['`~/status` contains, as text under these keys:', '', '| key | |', '|---|---|']
     lines += [f'| `{key}` | {text} |' for key, text in KEYS.items()]

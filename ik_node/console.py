@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output of programs: text that may be piped, tables, and errors without a traceback."""
+"""Output of programs: text that may be piped, tables, errors without a traceback; signals that end them."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import os
+import queue
 import re
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
@@ -76,3 +79,26 @@ def run(script: Callable[..., int], *given: Any) -> int:
     except KeyboardInterrupt:
         say('stopped', sys.stderr)
         return 130
+
+
+ENDING = signal.SIGINT, signal.SIGTERM, signal.SIGHUP  # Ctrl-C, kill, and a terminal that is closed
+
+
+class SignalFlag:
+    """A threading.Event for handlers: the lock of an Event would deadlock where one interrupts another."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def set(self, *_: object) -> None:
+        """Set it; also serves as a signal handler."""
+        self._queue.put(None)
+
+    def is_set(self) -> bool:
+        """Whether it was ever set."""
+        return not self._queue.empty()
+
+    def wait(self, timeout: float) -> None:
+        """Wait until it is set, at most for a time [s]."""
+        with contextlib.suppress(queue.Empty):
+            self._queue.put(self._queue.get(timeout=timeout))

@@ -25,7 +25,7 @@ from launch.events.process import ProcessExited
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from ik_node.ros.neighbours import SESSION
+from ik_node.ros.sessions import SESSION
 from ik_node.startup.arguments import ARGUMENTS
 from ik_node.startup.plan import Program, check_installed, plan
 

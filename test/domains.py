@@ -8,7 +8,7 @@ import random
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ik_node.ros.neighbours import DOMAINS, take_domain
+from ik_node.ros.sessions import DOMAINS, take_domain
 
 if TYPE_CHECKING:
     import socket

@@ -22,9 +22,10 @@ from ik_node.model.plausibility import Span, measured_leap, measured_outside
 from ik_node.model.robot import JointSet
 
 from .checks import CLEARANCE_EN_ROUTE, PLANNED, ArmGates, Gate, MotionCheck, places_of, reject_trajectory
-from .models import Columns, JointModel, MotionLimits, limits_of_motion
+from .models import Columns, JointModel
 from .motion import JointMotion, ToolPace, motion_ahead
 from .outputs import TrajectoryStreamer
+from .paths import MotionLimits, limits_of_motion
 from .requests import TargetPlan, filled
 from .setpoint import JointTrajectory, Setpoint
 from .settings import ArmSettings, Workspace

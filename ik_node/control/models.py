@@ -33,7 +33,6 @@ from ik_node.solver.solver import IkSolver
 from ik_node.solver.spare_roll import spare_roll
 from ik_node.solver.trees import KERNELS, TreeSolver
 
-from .motion import ROLL_SHARE
 from .settings import ArmSettings, RobotSettings
 
 OFF = 'self-collision is not checked'
@@ -301,9 +300,7 @@ def _limited(robot: Robot, settings: ArmSettings) -> tuple[Robot, dict[str, Join
 def limited_arm(arm: Arm, settings: ArmSettings) -> Arm:
     """Return the arm with joint_limits_file and joint_limit_margins of settings. Raises InputError."""
     robot, _ = _limited(arm.robot, settings)
-    return (
-        arm if robot is arm.robot else Arm(robot, arm.tip_link, arm.tool_axis, arm.tool_point, arm.base_link)
-    )
+    return arm if robot is arm.robot else arm.with_robot(robot)
 
 
 def _home(home: tuple[float, ...], arm: Arm) -> Array:
@@ -505,33 +502,3 @@ def _groups(
                     f'parameter {group[0]}.controller_joints has joint "{min(both)}", which {other} moves'
                 )
     return groups
-
-
-@dataclass(frozen=True, eq=False)
-class MotionLimits:
-    """Position [rad or m], velocity, acceleration and jerk limits of some joints, each (k,)."""
-
-    lower: Array
-    upper: Array
-    velocity: Array
-    acceleration: Array
-    jerk: Array
-
-
-def limits_of_motion(
-    model: JointModel, index: Sequence[int] | NDArray[np.int64], settings: ArmSettings
-) -> MotionLimits:
-    """Return the limits of the variables of a model at index (k)."""
-    joints = model.joints
-    velocity = settings.speed_scaling * joints.velocity[index]
-    rolls = np.isin(index, model.index[model.rolls])
-    velocity[rolls] = np.minimum(velocity[rolls], ROLL_SHARE * settings.tool_rates()[1])
-    of_settings = (
-        (settings.max_acceleration, settings.max_linear_acceleration),
-        (settings.max_jerk, settings.max_linear_jerk),
-    )
-    acceleration, jerk = (
-        np.where(np.isfinite(own), own, np.where(joints.prismatic[index], linear, revolute))
-        for own, (revolute, linear) in zip(model.rates[index].T, of_settings, strict=True)
-    )
-    return MotionLimits(joints.lower[index], joints.upper[index], velocity, acceleration, jerk)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths of the tool: straight lines and curves, the joints along them, and their timing."""
+"""Paths of the tool: lines and curves, the joints along them, their timing, and the limits of motion."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -16,8 +16,8 @@ from ik_node.errors import IkError, InputError, safe_repr
 from ik_node.solver.goal import Goal, pack_goals
 from ik_node.solver.solver import IkSolver
 
-from .models import ArmModel, limits_of_motion
-from .motion import SHARE, ToolPace
+from .models import ArmModel, JointModel
+from .motion import ROLL_SHARE, SHARE, ToolPace
 from .settings import ArmSettings
 from .trajectory import Trajectory
 
@@ -781,3 +781,33 @@ def _paced(motion: LineMotion, pace: ToolPace) -> LineMotion:
     position, velocity, *_ = trajectory.sampled(times)
     excess = pace.excess(position, velocity) / SHARE
     return replace(motion, trajectory=trajectory.slowed(excess)) if excess > 1.0 else motion
+
+
+@dataclass(frozen=True, eq=False)
+class MotionLimits:
+    """Position [rad or m], velocity, acceleration and jerk limits of some joints, each (k,)."""
+
+    lower: Array
+    upper: Array
+    velocity: Array
+    acceleration: Array
+    jerk: Array
+
+
+def limits_of_motion(
+    model: JointModel, index: Sequence[int] | NDArray[np.int64], settings: ArmSettings
+) -> MotionLimits:
+    """Return the limits of the variables of a model at index (k)."""
+    joints = model.joints
+    velocity = settings.speed_scaling * joints.velocity[index]
+    rolls = np.isin(index, model.index[model.rolls])
+    velocity[rolls] = np.minimum(velocity[rolls], ROLL_SHARE * settings.tool_rates()[1])
+    of_settings = (
+        (settings.max_acceleration, settings.max_linear_acceleration),
+        (settings.max_jerk, settings.max_linear_jerk),
+    )
+    acceleration, jerk = (
+        np.where(np.isfinite(own), own, np.where(joints.prismatic[index], linear, revolute))
+        for own, (revolute, linear) in zip(model.rates[index].T, of_settings, strict=True)
+    )
+    return MotionLimits(joints.lower[index], joints.upper[index], velocity, acceleration, jerk)

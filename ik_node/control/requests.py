@@ -7,7 +7,7 @@ import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
@@ -15,10 +15,12 @@ from ik_node.checks import Array
 from ik_node.solver.goal import Goal, Solution
 from ik_node.steady import steady
 
-from .models import ArmModel
-from .paths import ToolPath
 from .states import ON_ITS_WAY, State
-from .trajectory import Trajectory
+
+if TYPE_CHECKING:  # loads ruckig, which drivers do without
+    from .models import ArmModel
+    from .paths import ToolPath
+    from .trajectory import Trajectory
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +73,9 @@ class Snapshot:
         return self.state in ON_ITS_WAY or self.state in (State.STOPPING, State.HAND_GUIDED)
 
 
-Aim = Goal | ToolPath | Mapping[str, float]  # a goal of the tool, a path of it, or joint positions by name
-Wanted = Aim | None  # None: nothing new
+# a goal of the tool, a path of it, or joint positions by name
+Aim: TypeAlias = 'Goal | ToolPath | Mapping[str, float]'
+Wanted: TypeAlias = 'Aim | None'  # None: nothing new
 
 
 class Request(Protocol):

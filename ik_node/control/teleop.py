@@ -18,7 +18,8 @@ from ik_node.solver.goal import Goal, Solution
 from ik_node.solver.solver import IkSolver
 
 from .controller import ArmController
-from .models import ArmModel, limits_of_motion
+from .models import ArmModel
+from .paths import limits_of_motion
 from .requests import Level, Snapshot
 from .settings import NO_CLUTCH, ArmSettings
 from .stamps import plausible_stamps

@@ -557,6 +557,10 @@ class Arm:
         """Effective DoF as text, with their meaning for goals."""
         return describe_dof(self.effective_dof, self.practical_dof, self.condition)
 
+    def with_robot(self, robot: Robot) -> Arm:
+        """Return the arm with the same links and tool in another robot, for example one with other limits."""
+        return Arm(robot, self.tip_link, self.tool_axis, self.tool_point, self.base_link)
+
     def describe(self) -> str:
         """Return one sentence on what this arm can do with this tool."""
         said = f'{self.name}: {self.n} joints from {self.base_link} to {self.tip_link} with {self.freedom}'

@@ -33,21 +33,13 @@ from ik_node.control.teleop import TeleopController
 from ik_node.errors import InputError, join_names
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import array_point, check_stamp, pose_matrix
+from ik_node.ros.frames import Frames
+from ik_node.ros.reports import NodeTime, goal_state, status_message
 from ik_node.solver.goal import Goal, Status
 from ik_node.steady import steady
 
 from . import interfaces
-from .goals import (
-    GOALS,
-    SHARED,
-    Frames,
-    GoalContext,
-    GoalRequest,
-    NodeTime,
-    Projection,
-    goal_state,
-    status_message,
-)
+from .goals import GOALS, SHARED, GoalContext, GoalRequest, Projection
 from .interfaces import (
     DELTA_JOINTS,
     DELTA_TWIST,

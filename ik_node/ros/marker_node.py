@@ -30,10 +30,10 @@ from ik_node.errors import IkError, InputError, MissingError
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.conversions import array_point, finite_positions, matrix_pose, pose_matrix
+from ik_node.ros.frames import ExternalGoalFilter, goal_in_base
 from ik_node.steady import steady
 from ik_node.tracks import NO_TRACK
 
-from .goals import ExternalGoalFilter, goal_in_base
 from .interfaces import DESCRIPTION, NEWEST, STREAM, Remarks, installed, subscribe
 from .neighbours import Neighbours
 from .parameters import RemoteParameters, ToolSettings, declare

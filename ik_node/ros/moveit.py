@@ -30,11 +30,11 @@ from ik_node.errors import InputError, join_names
 from ik_node.model.collision import SelfCollision
 from ik_node.model.robot import Robot
 from ik_node.ros.conversions import joint_values, matrix_pose, pose_matrix, seconds
+from ik_node.ros.frames import Frames
 from ik_node.solver.goal import Goal, Solution, Status
 from ik_node.solver.trees import Clock, TreeSolution
 from ik_node.steady import steady
 
-from .goals import Frames
 from .interface import ToolInterface
 from .interfaces import COMPUTE_FK, COMPUTE_IK, SOLVE_IK, Service
 

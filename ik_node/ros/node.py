@@ -46,12 +46,14 @@ from ik_node.errors import IkError, InputError
 from ik_node.kernels import Stage
 from ik_node.model.urdf.description import load_description, read_from
 from ik_node.ros.conversions import NS_PER_S, measured_values, seconds
+from ik_node.ros.frames import Frames
 from ik_node.ros.graph import graph
 from ik_node.ros.outputs import DISPLAY_ONLY, make_outputs, output_names
 from ik_node.ros.outputs.context import Clocks, JointStates, OutputContext
+from ik_node.ros.reports import NO_CLOCK, NodeTime, diagnostic
 from ik_node.steady import steady
 
-from .goals import GOALS, NO_CLOCK, Frames, NodeTime, diagnostic
+from .goals import GOALS
 from .interface import NodeContext, ServiceResult, ToolInterface, answered, offer_resume
 from .interfaces import (
     DELTA_TWIST,

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import signal
 import sys
 import tempfile
@@ -24,31 +23,9 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
 
+from ik_node.console import ENDING, SignalFlag
 from ik_node.errors import IkError, InputError, escaped
 from ik_node.steady import steady
-
-ENDING = signal.SIGINT, signal.SIGTERM, signal.SIGHUP  # Ctrl-C, kill, and a terminal that is closed
-
-
-class SignalFlag:
-    """A threading.Event for handlers: the lock of an Event would deadlock where one interrupts another."""
-
-    def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[None] = queue.SimpleQueue()
-
-    def set(self, *_: object) -> None:
-        """Set it; also serves as a signal handler."""
-        self._queue.put(None)
-
-    def is_set(self) -> bool:
-        """Whether it was ever set."""
-        return not self._queue.empty()
-
-    def wait(self, timeout: float) -> None:
-        """Wait until it is set, at most for a time [s]."""
-        with contextlib.suppress(queue.Empty):
-            self._queue.put(self._queue.get(timeout=timeout))
-
 
 PACKAGE = Path(__file__).resolve().parents[1]
 CLOSING = 2.0  # [s] within which a callback in progress should end

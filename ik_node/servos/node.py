@@ -32,7 +32,6 @@ from ik_node.model.inertia import Weight
 from ik_node.model.urdf.description import load_description, read_from
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.conversions import NS_PER_S, age_of, values_by_name
-from ik_node.ros.goals import diagnostic
 from ik_node.ros.graph import graph
 from ik_node.ros.interfaces import (
     NEWEST,
@@ -45,6 +44,7 @@ from ik_node.ros.interfaces import (
 )
 from ik_node.ros.neighbours import SERVOS, Neighbours
 from ik_node.ros.parameters import declare, on_change
+from ik_node.ros.reports import diagnostic
 from ik_node.ros.run import ClosableNode, SideNode, run
 from ik_node.servos.arm.activation import PlaceError
 from ik_node.servos.arm.arm import ServoArm

@@ -18,10 +18,10 @@ from trajectory_msgs.msg import JointTrajectory
 from ik_node.errors import IkError, InputError
 from ik_node.model.urdf.description import load_description
 from ik_node.ros.conversions import joint_state, seconds
-from ik_node.ros.goals import NodeTime
 from ik_node.ros.interfaces import DESCRIPTION, STREAM, Remarks, subscribe
 from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.parameters import declare
+from ik_node.ros.reports import NodeTime
 from ik_node.ros.run import ClosableNode, run
 
 from .plant import Controllers, Plant, PlantSettings

@@ -31,10 +31,10 @@ import yaml
 
 from ik_node import console
 from ik_node.arguments import PlainParser
+from ik_node.console import SignalFlag
 from ik_node.errors import IkError, InputError, MissingError, join_names
 from ik_node.extras import EXTRAS, require
-from ik_node.ros.neighbours import CALLS, DOMAIN, DOMAINS, SESSION, hang_up, session_in, take_domain
-from ik_node.ros.run import SignalFlag
+from ik_node.ros.sessions import CALLS, DOMAIN, DOMAINS, SESSION, hang_up, session_in, take_domain
 from ik_node.servos.settings import ON_EXIT
 from ik_node.share import PACKAGE
 from ik_node.tracks import NO_TRACK

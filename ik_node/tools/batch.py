@@ -14,7 +14,6 @@ from ik_node.arguments import ProgressBar, add_overwrite, arm_parser, check_outp
 from ik_node.console import run, say
 from ik_node.solver.solver import IkSolver
 
-from .goal_columns import GoalColumns
 from .goal_options import (
     add_columns,
     add_workers,
@@ -56,6 +55,7 @@ def _batch(arguments: argparse.Namespace) -> int:
     require_packages(arguments, 'ik_batch')
     from ik_node.tools.solve_table import Job, Task
 
+    from .goal_columns import GoalColumns
     from .goal_files import open_goals
     from .workers import work_of
 

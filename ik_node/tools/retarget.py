@@ -26,7 +26,6 @@ from ik_node.errors import InputError, join_names, path_text, quoted
 from ik_node.extras import require
 from ik_node.solver.solver import IkSolver
 
-from .goal_columns import GoalColumns
 from .goal_options import (
     add_columns,
     add_workers,

@@ -197,7 +197,7 @@ def opened(arm: Arm) -> Arm:
         return replace(joint, lower=min(joint.lower, -math.pi), upper=max(joint.upper, math.pi))
 
     robot: Robot = arm.robot.with_joints({name: whole(joint) for name, joint in arm.robot.joints.items()})
-    return Arm(robot, arm.tip_link, arm.tool_axis, arm.tool_point, arm.base_link)
+    return arm.with_robot(robot)
 
 
 def _collision(arm: Arm, joints: JointSet, text: str, mesh_path: str, srdf_file: str) -> SelfCollision | None:

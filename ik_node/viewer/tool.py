@@ -16,7 +16,7 @@ from sensor_msgs.msg import JointState
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import matrix_pose, report_values
-from ik_node.ros.goals import ExternalGoalFilter, goal_in_base
+from ik_node.ros.frames import ExternalGoalFilter, goal_in_base
 from ik_node.ros.interfaces import LATCHED, NEWEST, subscribe
 from ik_node.ros.parameters import RemoteParameters
 from ik_node.steady import steady

@@ -7,7 +7,8 @@ from control_harness import Rig
 from small_arm import PARAMETERS, arm_urdf
 
 from ik_node import Goal
-from ik_node.control.models import ArmModel, limits_of_motion
+from ik_node.control.models import ArmModel
+from ik_node.control.paths import limits_of_motion
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError
 

@@ -13,8 +13,8 @@ from limit_judge import Judge
 
 from ik_node.control.checks import Gate
 from ik_node.control.joints import JointGroup
-from ik_node.control.models import MotionLimits
 from ik_node.control.motion import RETURN_SPEED, JointMotion
+from ik_node.control.paths import MotionLimits
 from ik_node.control.trajectory import MotionState
 from ik_node.errors import InputError
 

@@ -8,8 +8,9 @@ from control_harness import Asked
 
 from ik_node import Goal
 from ik_node.control.controller import ArmController
-from ik_node.control.models import ArmModel, limits_of_motion
+from ik_node.control.models import ArmModel
 from ik_node.control.outputs import Output
+from ik_node.control.paths import limits_of_motion
 from ik_node.control.requests import Report
 from ik_node.control.setpoint import Setpoint
 from ik_node.control.settings import ArmSettings

@@ -225,8 +225,21 @@ print({'yourdfpy', 'trimesh', 'networkx', 'scipy', 'xacro', 'yaml'} & set(sys.mo
 """
 
 
+DEMO = "import ik_node.startup.demo; print({'rclpy', 'ruckig', 'viser'} & set(sys.modules))"
+TOOLS = """
+from ik_node.tools import batch, inspect, place, reach, retarget, solve
+print({'matplotlib', 'pyarrow', 'rclpy', 'ruckig', 'tqdm'} & set(sys.modules))
+"""
+DRIVERS = """
+import ik_node.ros.marker_node, ik_node.servos.node, ik_node.sim.node
+print({'ruckig', 'mujoco', 'serial', 'trimesh'} & set(sys.modules))
+"""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize('program', [PLAIN, URDF], ids=['solver', 'urdf'])
+@pytest.mark.parametrize(
+    'program', [PLAIN, URDF, DEMO, TOOLS, DRIVERS], ids=['solver', 'urdf', 'demo', 'tools', 'drivers']
+)
 def test_nothing_is_loaded_that_is_not_needed(program: str) -> None:
     done = run_without(set(), program)
     assert (done.stdout, done.stderr) == ('set()\n', '')

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ik_node.ros.neighbours import DOMAIN
-from ik_node.ros.run import ENDING
+from ik_node.console import ENDING
+from ik_node.ros.sessions import DOMAIN
 
 
 @pytest.fixture

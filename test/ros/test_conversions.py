@@ -30,7 +30,7 @@ from ik_node.ros.conversions import (
     pose_matrix,
     seconds,
 )
-from ik_node.ros.goals import goal_in_base
+from ik_node.ros.frames import goal_in_base
 
 NOW = 1_700_000_000_500_000_000
 SECOND = 1_000_000_000

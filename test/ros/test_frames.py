@@ -28,7 +28,8 @@ from ik_node.control.models import ArmModel
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError
 from ik_node.ros.conversions import matrix_pose, pose_matrix
-from ik_node.ros.goals import Frames, Projection
+from ik_node.ros.frames import Frames
+from ik_node.ros.goals import Projection
 from ik_node.ros.interfaces import STREAM
 from ik_node.tracks import tip_pose
 

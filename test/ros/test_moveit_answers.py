@@ -23,7 +23,7 @@ from ik_node.control.states import State
 from ik_node.model.urdf.description import load_description
 from ik_node.ros import moveit
 from ik_node.ros.conversions import matrix_pose, pose_matrix
-from ik_node.ros.goals import Frames
+from ik_node.ros.frames import Frames
 from ik_node.ros.moveit import Code, Query, RejectedError, forward, inverse
 from ik_node.share import share_path
 from ik_node.solver.solver import IkSolver

@@ -20,7 +20,7 @@ from ik_node.control.models import ArmModel
 from ik_node.control.settings import ArmSettings
 from ik_node.ros import moveit
 from ik_node.ros.conversions import matrix_pose, pose_matrix
-from ik_node.ros.goals import Frames
+from ik_node.ros.frames import Frames
 from ik_node.ros.interfaces import COMPUTE_FK, COMPUTE_IK, SOLVE_IK
 from ik_node.ros.moveit import Code, MoveItServices, Query
 from ik_node.steady import steady

@@ -14,9 +14,9 @@ from std_msgs.msg import Float64MultiArray
 from ik_node.control.requests import Level, Report
 from ik_node.control.states import State
 from ik_node.ros import interface, node
-from ik_node.ros.goals import NUMBERS, STATUSES
 from ik_node.ros.interface import ReportPace
 from ik_node.ros.interfaces import APART, OVER, Remarks
+from ik_node.ros.reports import NUMBERS, STATUSES
 from ik_node.steady import steady
 
 

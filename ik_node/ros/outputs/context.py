@@ -14,8 +14,8 @@ from rclpy.publisher import Publisher
 from ik_node.control.outputs import Output
 from ik_node.control.setpoint import Setpoint
 from ik_node.ros.conversions import joint_state
-from ik_node.ros.goals import NodeTime
 from ik_node.ros.interfaces import JOINT_STATES, PublishedTopic
+from ik_node.ros.reports import NodeTime
 
 # Clocks: whether measurements are stamped by the clock of this computer.
 #

@@ -25,8 +25,9 @@ from ik_node.errors import OTHER_USER, InputError
 from ik_node.ros.conversions import array_point, matrix_pose, report_values, stamp_text
 from ik_node.ros.graph import graph
 from ik_node.ros.interfaces import subscribe
-from ik_node.ros.neighbours import LATE, PERIOD, Neighbours, join
+from ik_node.ros.neighbours import LATE, PERIOD, Neighbours
 from ik_node.ros.run import Spinner, begin
+from ik_node.ros.sessions import join
 from ik_node.steady import steady
 from ik_node.tracks import tip_pose
 

@@ -15,8 +15,9 @@ from ik_node.arguments import PlainParser
 from ik_node.console import run, say, without_ros
 from ik_node.errors import OTHER_USER, InputError, quoted
 from ik_node.ros.interfaces import DESCRIPTION
-from ik_node.ros.neighbours import Neighbours, join
+from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.run import Spinner, begin
+from ik_node.ros.sessions import join
 from ik_node.steady import steady
 from ik_node.teach.check import Checker, CheckReport
 from ik_node.teach.program import Program

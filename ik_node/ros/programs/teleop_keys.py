@@ -20,8 +20,9 @@ from std_srvs.srv import Trigger
 from ik_node.console import say
 from ik_node.errors import InputError
 from ik_node.ros.interfaces import NEWEST, SERVO_STATUS
-from ik_node.ros.neighbours import Neighbours, join
+from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.run import ClosableNode, run
+from ik_node.ros.sessions import join
 from ik_node.steady import steady
 
 RATE = 50.0  # [Hz] of the twists
