@@ -48,7 +48,7 @@ class MarkerMenu:
 
     def __init__(self, node: Node, menu: Any, pressed: Callable[[], None]) -> None:
         self._menu, self._pressed, self._log = menu, pressed, node.get_logger()
-        self._parameters = RemoteParameters(node, 'ik_node', list(MENUS.values()), self._rejected)
+        self._parameters = RemoteParameters(node, 'ik_node', MENUS.values(), on_set=self._rejected)
         self._checked: dict[str, str] = {}
         for name in BUTTONS:
             client = node.create_client(Trigger, f'ik_node/{name.lower()}')
@@ -209,7 +209,7 @@ class MarkerNode(ClosableNode):
         subscribe(self, PointStamped, 'goal_point', self._on_goal, STREAM)
         subscribe(self, JointState, 'goal_joints', self._on_joint_goal, STREAM)
         subscribe(self, PoseStamped, 'ik_node/projected_pose', self._on_answer, STREAM)
-        self._track = RemoteParameters(self, 'ik_goals', ['track'], self._rejected)
+        self._track = RemoteParameters(self, 'ik_goals', ['track'], on_set=self._rejected)
         self._server = make_server(self, 'ik_marker', feedback_sub_qos=FEEDBACK)
         self._menu = MarkerMenu(self, make_menu(), self._pressed)
         clock = Clock(clock_type=ClockType.STEADY_TIME)

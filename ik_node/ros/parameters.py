@@ -164,84 +164,156 @@ def on_change(
 
 
 PATIENCE = 10.0  # [s] for a response; a node may build an arm first
+URDF = ('robot_description', 'urdf_file')
+WITHOUT_URDF = tuple(field.name for field in dataclasses.fields(ArmSettings) if field.name not in URDF)
 
 
 class RemoteParameters:
     """Parameters of another node by name, with the changes that others make.
 
-    values: as last known; empty without such a node. Call refresh() regularly. on_answer receives '' when the
-    node has accepted new values, or the reason for their rejection.
+    names: of the parameters to read. values: as last read, arrays as tuples; empty without such a node. Call
+    refresh() regularly. on_read is called after each reading, on_set with '' when the node has accepted new
+    values, or with the reason for their rejection.
     """
 
     def __init__(
-        self, node: Node, name: str, parameters: Sequence[str], on_answer: Callable[[str], None]
+        self,
+        node: Node,
+        name: str,
+        names: Iterable[str] = (),
+        *,
+        on_read: Callable[[], object] = lambda: None,
+        on_set: Callable[[str], object] = lambda _: None,
     ) -> None:
+        self.names = tuple(names)
         self.values: dict[str, Any] = {}
-        self._parameters = list(parameters)
-        self._on_answer = on_answer
+        self._on_read, self._on_set = on_read, on_set
         self._getter = node.create_client(GetParameters, f'{name}/get_parameters')
         self._setter = node.create_client(SetParametersAtomically, f'{name}/set_parameters_atomically')
-        self._asked: Future | None = None
-        self._given: Future | None = None
-        self._given_until = 0.0
+        self._read: Future | None = None
+        self._change: Future | None = None
+        self._change_deadline = 0.0
+
+    @property
+    def available(self) -> bool:
+        """Whether there is such a node."""
+        return bool(self._getter.service_is_ready())
+
+    @property
+    def reading(self) -> bool:
+        """Whether a response with values is pending."""
+        return self._read is not None
 
     @property
     def busy(self) -> bool:
         """Whether a change of values is pending."""
-        return self._given is not None
+        return self._change is not None
 
     def reset(self) -> None:
-        """Forget the values until the next response arrives."""
+        """Forget the values, also those of a pending response."""
+        self._cancel_read()
         self.values = {}
 
     def refresh(self) -> None:
         """Request the values; the response arrives later."""
-        self._forget()  # a request whose response was lost
-        if not self._getter.service_is_ready():
-            self.reset()
+        self._cancel_read()  # a request whose response was lost
+        if not self.available:
+            self.values = {}
             return
-        if self._given is not None:
-            if steady() < self._given_until:
+        if self._change is not None:
+            if steady() < self._change_deadline:
                 return  # the values from before would come back
-            self._setter.remove_pending_request(self._given)
-            self._given = None
-            self._on_answer(f'no response within {PATIENCE:g} s')
-        self._asked = self._getter.call_async(GetParameters.Request(names=self._parameters))
-        self._asked.add_done_callback(self._told)
+            self._setter.remove_pending_request(self._change)
+            self._change = None
+            self._on_set(f'no response within {PATIENCE:g} s')
+        names = self.names
+        self._read = self._getter.call_async(GetParameters.Request(names=names))
+        self._read.add_done_callback(lambda future: self._take_values(future, names))
 
-    def _told(self, future: Future) -> None:
-        if future is not self._asked:
+    def _take_values(self, future: Future, names: Sequence[str]) -> None:
+        if future is not self._read:
             return  # superseded by a newer request
-        self._asked = None
-        known = map(parameter_value_to_python, future.result().values)
-        pairs = zip(self._parameters, known, strict=False)
-        self.values = {name: value for name, value in pairs if value is not None}
+        self._read = None
+        read = zip(names, map(parameter_value_to_python, future.result().values), strict=False)
+        self.values = {name: _as_field(value) for name, value in read if value is not None}
+        self._on_read()
 
     def set(self, **values: Any) -> bool:
         """Set all of these together, or none if the node rejects; False without such a node."""
-        self._forget()
+        self._cancel_read()
         if not self._setter.service_is_ready():
-            self.reset()
+            self.values = {}
             return False
-        self.values |= {name: value for name, value in values.items() if name in self._parameters}
+        self.values |= {name: value for name, value in values.items() if name in self.names}
         messages = [Parameter(name, value=value).to_parameter_msg() for name, value in values.items()]
-        self._given = self._setter.call_async(SetParametersAtomically.Request(parameters=messages))
-        self._given_until = steady() + PATIENCE
-        self._given.add_done_callback(self._answered)
+        self._change = self._setter.call_async(SetParametersAtomically.Request(parameters=messages))
+        self._change_deadline = steady() + PATIENCE
+        self._change.add_done_callback(self._take_result)
         return True
 
-    def _answered(self, future: Future) -> None:
-        if future is not self._given:
+    def _take_result(self, future: Future) -> None:
+        if future is not self._change:
             return  # newer values are pending
-        self._given = None
+        self._change = None
         result = future.result().result
-        self._on_answer('' if result.successful else result.reason or 'rejected without a reason')
+        self._on_set('' if result.successful else result.reason or 'rejected without a reason')
         self.refresh()
 
-    def _forget(self) -> None:
-        if self._asked is not None:
-            self._getter.remove_pending_request(self._asked)
-            self._asked = None
+    def _cancel_read(self) -> None:
+        if self._read is not None:
+            self._getter.remove_pending_request(self._read)
+            self._read = None
+
+
+def _as_field(value: Any) -> Any:
+    return value if isinstance(value, (bool, int, float, str)) else tuple(value)
+
+
+class RemoteSettings:
+    """The settings of ik_node; call refresh() regularly.
+
+    current: as last read, None until then and without ik_node; the URDF is not among them. failure: why the
+    parameters cannot be used, '' while they can.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._remote = RemoteParameters(node, 'ik_node', WITHOUT_URDF, on_read=self._take)
+        self.current: RobotSettings | None = None
+        self.failure = ''
+
+    @property
+    def reading(self) -> bool:
+        """Whether a response is pending."""
+        return self._remote.reading
+
+    def reset(self) -> None:
+        """Forget the settings, also those of a pending response."""
+        self._remote.reset()
+        self.current, self.failure = None, ''
+
+    def refresh(self) -> None:
+        """Request the settings; the response arrives later."""
+        self._remote.refresh()
+        if not self._remote.available:
+            self.current = None
+
+    def _take(self) -> None:
+        values = self._remote.values
+        try:
+            general = ArmSettings(**{name: values[name] for name in WITHOUT_URDF if name in values})
+            tools = tool_names(general.tools)
+            names = (*WITHOUT_URDF, *(f'{tool}.{name}' for tool in tools for name in OF_TOOL))
+            if names != self._remote.names:
+                self._remote.names = names
+                self._remote.refresh()
+                return
+            own = {
+                tool: {name: values[f'{tool}.{name}'] for name in OF_TOOL if f'{tool}.{name}' in values}
+                for tool in tools
+            }
+            self.current, self.failure = RobotSettings(general, own), ''
+        except InputError as error:
+            self.current, self.failure = None, f'ik_node has other parameters than this version: {error}'
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ class VariableLinks:
             return None
         if self._remote is None or name != self._publisher:
             self._publisher = name
-            self._remote = RemoteParameters(self._node, name, [], self._answered)
+            self._remote = RemoteParameters(self._node, name, on_set=self._answered)
         return self._remote
 
     def _publishers(self, topic: str) -> list[str]:

@@ -475,7 +475,7 @@ class Methods(Section):
     def __init__(self, node: Node, server: viser.ViserServer) -> None:
         self._panel = MethodsPanel(server.gui)
         self._slow = SlowMotion(server, SlowMotionPanel(server.gui, self._panel.folder))
-        self.parameters = RemoteParameters(node, 'ik_node', PARAMETERS, self._panel.answer)
+        self.parameters = RemoteParameters(node, 'ik_node', PARAMETERS, on_set=self._panel.answer)
         self._shown: RobotView | None = None
         self._watching = False
         self._tool: ViewedTool | None = None  # whose gizmo moves the ghosts

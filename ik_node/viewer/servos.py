@@ -121,7 +121,7 @@ class Servos(Section):
             ZERO: node.create_client(Trigger, f'{NAME}/set_zero'),
         }
         self._resume = node.create_client(Trigger, 'ik_node/resume')
-        self._parameters = RemoteParameters(node, NAME, ('known_pose',), self._posed)
+        self._parameters = RemoteParameters(node, NAME, ('known_pose',), on_set=self._posed)
         self._driver = node.resolve_service_name(f'{NAME}/hold').rpartition('/')[0]
         self._status: DiagnosticStatus | None = None
         self._pending: tuple[str, Client, Future, float] | None = None  # button, and until when it is awaited

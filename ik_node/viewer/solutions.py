@@ -17,13 +17,13 @@ from viser.transforms import SO3
 from ik_node.checks import Array
 from ik_node.control.checks import CLEARANCE
 from ik_node.control.models import limited_arm
-from ik_node.control.settings import ArmSettings, Workspace
+from ik_node.control.settings import ArmSettings, RobotSettings, Workspace
 from ik_node.errors import IkError, MissingError
 from ik_node.model.arm import Arm, tool_at
 from ik_node.model.collision import SelfCollision, collision_shapes, disabled_pairs
 from ik_node.model.joint import Joint
 from ik_node.model.robot import JointSet, Robot
-from ik_node.ros.parameters import RemoteParameters
+from ik_node.ros.parameters import RemoteSettings
 from ik_node.ros.programs.player import STILL
 from ik_node.solver.goal import Goal, Solution
 from ik_node.solver.reachable_directions import fibonacci_sphere
@@ -227,11 +227,6 @@ def amount(value: float, prismatic: bool) -> str:
     return f'{shown:.0f}{unit}' if shown >= 1.0 or shown < 0.05 else f'{shown:.1f}{unit}'
 
 
-# parameters of ik_node
-COLLISION, SRDF, WORKSPACE = 'self_collision', 'srdf_file', 'workspace'
-LIMITS, MARGINS = 'joint_limits_file', 'joint_limit_margins'
-
-
 class Rules(NamedTuple):
     """What ik_node allows.
 
@@ -245,6 +240,20 @@ class Rules(NamedTuple):
     limits_file: str = ''
     margins: tuple[float, ...] = (0.0,)
 
+    @classmethod
+    def of(cls, settings: RobotSettings | None, tool: str) -> Rules:
+        """Return the rules of a tool in the settings of ik_node, the defaults without."""
+        one = settings.arms.get(tool) if settings is not None else None
+        if one is None:
+            return cls()
+        return cls(
+            one.self_collision != 'false',
+            one.srdf_file,
+            one.workspace,
+            one.joint_limits_file,
+            one.joint_limit_margins,
+        )
+
     def limited(self, arm: Arm) -> Arm:
         """Return the arm with the limits of ik_node. Raises InputError."""
         limits = ArmSettings(
@@ -254,35 +263,6 @@ class Rules(NamedTuple):
             joint_limit_margins=self.margins,
         )
         return limited_arm(arm, limits)
-
-
-class RemoteRules:
-    """The rules of each tool, read from ik_node; call refresh regularly."""
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._known: dict[str, RemoteParameters] = {}  # by the prefix of a tool
-
-    def refresh(self) -> None:
-        """Request the values."""
-        for known in self._known.values():
-            known.refresh()
-
-    def of(self, tool: str) -> Rules:
-        """Return the rules of a tool, the defaults until ik_node has answered."""
-        workspace = f'{tool}.{WORKSPACE}' if tool else WORKSPACE
-        if tool not in self._known:
-            names = (COLLISION, SRDF, workspace, LIMITS, MARGINS)
-            self._known[tool] = RemoteParameters(self._node, 'ik_node', names, lambda _: None)
-            self._known[tool].refresh()
-        values = self._known[tool].values
-        return Rules(
-            values.get(COLLISION) != 'false',
-            values.get(SRDF, ''),
-            tuple(values.get(workspace, Rules().workspace)),
-            values.get(LIMITS, ''),
-            tuple(values.get(MARGINS, Rules().margins)),
-        )
 
 
 SWELLING = 1.02  # larger than the arm, so that surfaces that coincide do not flicker
@@ -968,7 +948,7 @@ class Solutions(Section):
         self._server, self._mesh_path = server, mesh_path
         self._panel = SolutionsPanel(server.gui)
         self._along_panel = AlongPanel(server.gui, self._panel.folder)
-        self._rules = RemoteRules(node)
+        self._settings = RemoteSettings(node)
         self._worker: Worker[ListingResult | str] = Worker(
             'solutions', 'The list could not be computed: see the log of ik_viewer.'
         )
@@ -1010,9 +990,9 @@ class Solutions(Section):
         self._panel.hide()
 
     def refresh(self) -> None:
-        """Request the rules of ik_node."""
+        """Request the settings of ik_node."""
         if self._tool is not None and self._server.get_clients():
-            self._rules.refresh()
+            self._settings.refresh()
 
     def update(self, moment: Moment) -> None:
         """Process the inputs of users and show the newest list."""
@@ -1041,6 +1021,7 @@ class Solutions(Section):
         """List the goals of another tool."""
         self._clear()
         self._tool = tool
+        self._settings.refresh()
         self._ghosts = Ghosts(self._server, arm, drawing)
         self._why = Why(self._server, arm, self._directions)
         self._along = Along(self._server, self._along_panel, arm, drawing, self._self_motions)
@@ -1062,7 +1043,8 @@ class Solutions(Section):
             self._last, self._rested = q, now
         if scene is None or pose is None or now < self._due:
             return
-        held, directed, rules = self._panel.held, scene.directed, self._rules.of(tool.name)
+        held, directed = self._panel.held, scene.directed
+        rules = Rules.of(self._settings.current, tool.name)
         asked: tuple[Any, ...] = (directed, held, rules, dict(moment.options))
         tolerance = SAME if tool.goal_shown else DRIFT
         same = bool(self._asked) and asked == self._asked[1:] and _alike(pose, self._asked[0], tolerance)

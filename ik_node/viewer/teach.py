@@ -554,6 +554,7 @@ class Runs:
         passes = 0 if wanted.what == CHECK else self._passes
         again = wanted.what != STEP and wanted.loops - passes != 1
         settings, start = player.settings, dict(player.joints)
+        assert settings is not None
         before, checker = self.checked, self._checker
 
         def check() -> tuple[Wanted, CheckReport | str]:

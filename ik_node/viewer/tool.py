@@ -37,7 +37,7 @@ class GoalTrack:
         self._node = node
         self._waiting: Callable[[], None] | None = None  # to be sent once the track has ended
         self._waits_until = 0.0  # (steady)
-        self._parameters = RemoteParameters(node, publisher, [TRACK], self._answered)
+        self._parameters = RemoteParameters(node, publisher, [TRACK], on_set=self._answered)
         self.refresh = self._parameters.refresh
 
     @property

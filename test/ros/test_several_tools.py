@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from ik_node.model.urdf.description import load_description
 from ik_node.ros.goals import JointsRequest
 from ik_node.ros.interfaces import LATCHED
 from ik_node.ros.node import IkNode
+from ik_node.ros.parameters import RemoteSettings
 from ik_node.ros.programs import goto
 from ik_node.share import share_path
 
@@ -227,8 +229,22 @@ def test_wrong_tools_are_rejected_at_start(parameters, says):
         pass
 
 
-def test_the_goal_and_the_point_of_one_tool():
+def test_other_programs_read_the_settings_of_each_tool():
+    with robot('two_arms', **{'right.workspace': [-1.0, -1.0, -1.0, 1.0, 1.0, 1.0]}) as two:
+        settings = RemoteSettings(two.left.node)
+        two.left.wait(lambda: settings.refresh() or settings.reading, 'ik_node')
+        two.left.wait(lambda: settings.current, 'the settings')
+        own = two.node._settings.arms
+        assert settings.current.arms == {tool: replace(own[tool], robot_description='') for tool in TOOLS}
+        settings.reset()
+        assert settings.current is None
+
+
+def test_the_goal_and_the_point_of_one_tool(capsys):
     with robot('two_arms') as two:
+        assert goto.main(['0.3', '0.4', '0.2', '--tool', 'middle', '--direction', '1', '0', '0']) == 2
+        assert 'ik_node has no parameter middle.tool_axis' in capsys.readouterr().err
+        assert goto.main(['0.3', '0.4', '0.2', '--tool', 'left', '--direction', '1', '0', '0']) == 0
         assert goto.main(['0.3', '0.4', '0.2', '--tool', 'left']) == 0
         before = two.places()
         assert np.linalg.norm(before['left'] - [0.3, 0.4, 0.2]) < 2e-4

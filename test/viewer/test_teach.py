@@ -245,7 +245,7 @@ def test_a_viewer_that_ends_during_a_run_stops_the_arm_and_loses_nothing(
     robot = desk.robot
     slow = replace(two_points(), points=tuple(replace(point, speed=0.05) for point in two_points(0.2).points))
     slow.save(tmp_path / 'slow.yaml')
-    parameters = RemoteParameters(robot.node, 'ik_node', ['speed_scaling'], print)
+    parameters = RemoteParameters(robot.node, 'ik_node', ['speed_scaling'])
     before = robot.wait(lambda: parameters.refresh() or parameters.values, 'the speed')['speed_scaling']
     other = Desk(desk.table.world)
     viewer = other.make('ik_viewer', 'page_port:=0', f'programs:={tmp_path}')

@@ -13,8 +13,6 @@ import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped
-from rcl_interfaces.srv import GetParameters
-from rclpy.client import Client
 from rclpy.qos import QoSProfile
 from std_srvs.srv import Trigger
 
@@ -26,6 +24,7 @@ from ik_node.ros.conversions import array_point, matrix_pose, report_values, sta
 from ik_node.ros.graph import graph
 from ik_node.ros.interfaces import subscribe
 from ik_node.ros.neighbours import LATE, PERIOD, Neighbours
+from ik_node.ros.parameters import RemoteParameters
 from ik_node.ros.run import Spinner, begin
 from ik_node.ros.sessions import join
 from ik_node.steady import steady
@@ -48,7 +47,7 @@ class Goto:
         self._prefix, self._of_tool = (f'{tool}/', f'{tool}.') if tool else ('', '')
         self._node = rclpy.create_node('ik_goto')
         self.spinner = Spinner(self._node)
-        self._stopping = self._node.create_client(Trigger, f'{ARM}/{self._prefix}stop')
+        self._stop = self._node.create_client(Trigger, f'{ARM}/{self._prefix}stop')
         self._stamp = ''  # of the goal, once it is sent
         self._unread: deque[dict[str, str]] = deque()  # reports on the goal
         self._number = 0  # of the goal
@@ -131,7 +130,12 @@ class Goto:
     def stop(self) -> None:
         """Stop the arm; a second signal does not prevent that."""
         self.spinner.ignore_signals()
-        say(self._called(self._stopping, Trigger.Request()).message)
+        self._wait(
+            self._stop.service_is_ready, f'{ARM} is not running: there is no service {self._stop.srv_name}'
+        )
+        future = self._stop.call_async(Trigger.Request())
+        self._wait(future.done, SILENT)
+        say(future.result().message)
 
     def _hear(self, status: DiagnosticStatus) -> None:
         report = report_values(status)
@@ -147,17 +151,17 @@ class Goto:
         """Return the ids of the publishers of reports."""
         return graph.publisher_ids(self._node, self._hearing.topic_name)
 
-    def _parameters(self, *names: str) -> list[list[float]]:
-        request = GetParameters.Request(names=[self._of_tool + name for name in names])
-        client = self._node.create_client(GetParameters, f'{ARM}/get_parameters')
-        values = self._called(client, request).values
-        return [list(value.double_array_value) for value in values]
-
-    def _called(self, client: Client, request: Any) -> Any:
-        self._wait(client.service_is_ready, f'{ARM} is not running: there is no service {client.srv_name}')
-        future = client.call_async(request)
-        self._wait(future.done, SILENT)
-        return future.result()
+    def _parameters(self, *names: str) -> list[tuple[float, ...]]:
+        names = tuple(self._of_tool + name for name in names)
+        remote = RemoteParameters(self._node, ARM, names)
+        self._wait(
+            lambda: remote.available, f'{ARM} is not running: there is no service {ARM}/get_parameters'
+        )
+        remote.refresh()
+        self._wait(lambda: not remote.reading, SILENT)
+        if len(remote.values) < len(names):
+            raise InputError(f'{ARM} has no parameter {names[0]}: there is no such tool')
+        return list(remote.values.values())
 
     def _wait(self, condition: Callable[[], Any], otherwise: str) -> None:
         end = steady() + PATIENCE

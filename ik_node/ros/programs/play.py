@@ -55,6 +55,7 @@ class Play:
             if self._player.interruption:
                 raise InputError(self._player.interruption)
         settings = self._player.settings
+        assert settings is not None
         return Checker().check(self._text, settings, self._program, self._player.joints, again=again)
 
     def run(self, checked: CheckReport, loops: int) -> Runner:

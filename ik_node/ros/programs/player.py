@@ -4,98 +4,27 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseArray
-from rcl_interfaces.srv import GetParameters
 from rclpy.node import Node
-from rclpy.parameter import parameter_value_to_python
 from rclpy.qos import QoSProfile
 from rclpy.subscription import Subscription
-from rclpy.task import Future
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from ik_node.control.settings import OF_TOOL, ArmSettings, RobotSettings, tool_names
+from ik_node.control.settings import RobotSettings
 from ik_node.errors import InputError
 from ik_node.ros.conversions import matrix_pose, measured_values, report_values, stamp_text
 from ik_node.ros.graph import graph
 from ik_node.ros.interfaces import STREAM, subscribe
 from ik_node.ros.neighbours import Neighbours
-from ik_node.ros.parameters import RemoteParameters
+from ik_node.ros.parameters import RemoteParameters, RemoteSettings
 from ik_node.teach.runner import Order, Runner, disturbance
-
-DESCRIPTION = ('robot_description', 'urdf_file')  # the topic has it
-GENERAL = tuple(field.name for field in dataclasses.fields(ArmSettings) if field.name not in DESCRIPTION)
-
-
-class NodeSettings:
-    """Asks ik_node for its parameters. settings: once they have arrived. failure: why there are none."""
-
-    def __init__(self, node: Node) -> None:
-        self._client = node.create_client(GetParameters, 'ik_node/get_parameters')
-        self._pending: Future | None = None
-        self.settings: RobotSettings | None = None
-        self.failure = ''
-
-    @property
-    def available(self) -> bool:
-        """Whether ik_node is there."""
-        return bool(self._client.service_is_ready())
-
-    @property
-    def idle(self) -> bool:
-        """Whether no answer is pending."""
-        return self._pending is None
-
-    def ask(self) -> None:
-        """Ask for them; settings is None until they arrive."""
-        self.settings, self.failure = None, ''
-        self._get(GENERAL, self._take_general)
-
-    def _get(self, names: Sequence[str], then: Callable[[dict[str, Any]], None]) -> None:
-        if self._pending is not None:
-            self._client.remove_pending_request(self._pending)
-        future = self._pending = self._client.call_async(GetParameters.Request(names=list(names)))
-
-        def answered(_: Future) -> None:
-            if future is not self._pending:
-                return
-            self._pending = None
-            found = map(parameter_value_to_python, future.result().values)
-            pairs = zip(names, found, strict=False)
-            try:
-                then({name: _plain(value) for name, value in pairs if value is not None})
-            except InputError as error:
-                self.failure = f'ik_node has other parameters than this version: {error}'
-
-        future.add_done_callback(answered)
-
-    def _take_general(self, values: dict[str, Any]) -> None:
-        general = ArmSettings(**values)
-        tools = tool_names(general.tools)
-        if not tools:
-            self.settings = RobotSettings(general, {})
-            return
-
-        def take_own(own: dict[str, Any]) -> None:
-            named = {
-                tool: {name: own[f'{tool}.{name}'] for name in OF_TOOL if f'{tool}.{name}' in own}
-                for tool in tools
-            }
-            self.settings = RobotSettings(general, named)
-
-        self._get([f'{tool}.{name}' for tool in tools for name in OF_TOOL], take_own)
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, (bool, int, float, str)) else tuple(value)
-
 
 ARM = 'ik_node'
 SPEED = 'speed_scaling'
@@ -122,8 +51,8 @@ class Player:
         self._joints_goals = node.create_publisher(JointState, f'{prefix}goal_joints', 1)
         self._path_goals = node.create_publisher(PoseArray, f'{prefix}goal_path', 1)
         self._stop = node.create_client(Trigger, f'{ARM}/{prefix}stop')
-        self._parameters = RemoteParameters(node, ARM, [SPEED], self._speed_answered)
-        self._settings = NodeSettings(node)
+        self._parameters = RemoteParameters(node, ARM, [SPEED], on_set=self._speed_answered)
+        self._settings = RemoteSettings(node)
         self._hearing: list[Subscription] = []
         self._reports: deque[dict[str, str]] = deque()
         self.runner: Runner | None = None
@@ -138,9 +67,9 @@ class Player:
         self._since = self._deadline = self._seen = math.inf  # times [s]
 
     @property
-    def settings(self) -> Any:
-        """The RobotSettings of ik_node, None before they are known."""
-        return self._settings.settings
+    def settings(self) -> RobotSettings | None:
+        """Those of ik_node, None before they are known."""
+        return self._settings.current
 
     @property
     def busy(self) -> bool:
@@ -164,10 +93,8 @@ class Player:
         self.joints.clear()
         self.interruption, self._deadline = '', now + PATIENCE
         self._rested, self._since = {}, math.inf
-        if self._settings.available:
-            self._settings.ask()
-        else:
-            self._settings.settings = None
+        self._settings.reset()
+        self._settings.refresh()
 
     def run(self, runner: Runner, speed: float) -> None:
         """Follow a runner until it ends. speed: the speed_scaling of ik_node without a program."""
@@ -217,8 +144,8 @@ class Player:
             else:
                 self.interruption = self.interruption or disturbance(report)
         self.interruption = self.interruption or (self._met.foreign() if self._met.settled else '')
-        if self.settings is None and self._settings.available and self._settings.idle:
-            self._settings.ask()
+        if self.settings is None and not (self._settings.reading or self._settings.failure):
+            self._settings.refresh()
         rested, joints = self._rested, self.joints.items()
         if moving or any(abs(value - rested.get(name, math.inf)) > STILL for name, value in joints):
             self._rested, self._since = dict(self.joints), now
