@@ -20,8 +20,8 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo arm test first-kernels kernels in-process processes browser nightly near quick check bench compare docs faults newest soak clean
-.PHONY: venv venv-arm venv-test set-up-newest
+.PHONY: help demo arm test first-kernels kernels in-process processes browser nightly near quick check coverage bench compare docs faults newest soak clean
+.PHONY: venv venv-arm venv-test set-up-coverage set-up-newest
 .DEFAULT_GOAL := help
 
 # Variables of earlier versions: ignored, they would start something on another port. $(call renamed,goal,old,new)
@@ -87,6 +87,9 @@ check: venv-test  ## Lint, formatting, types and who may import whom
 	@$(RUN) -m mypy
 	@$(VENV)/bin/lint-imports --no-logo
 
+coverage: set-up-coverage kernels  ## Measure which lines the in-process tests run; compiled kernels do not count. Report in htmlcov/
+	@$(PYTEST) --max-worker-restart 0 -q -m 'not process and not browser and not nightly' --cov=ik_node --cov-report=html --cov-report=term:skip-covered
+
 bench: venv-test  ## Measure the solver beside its peers; BENCH='success --scale 0.1' for a part of it
 	@$(RUN) -m benchmarks.bench $(BENCH)
 
@@ -107,7 +110,7 @@ soak: venv-test  ## 30 minutes of goals at 100 Hz: memory, latency, jitter; SOAK
 	@$(RUN) -m benchmarks.soak $(SOAK)
 
 clean:  ## Remove .venv and everything that was built
-	rm -rf $(VENV) .venv-bench build install log *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-bench build htmlcov .coverage install log *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 venv:
@@ -118,6 +121,9 @@ venv-arm:
 
 venv-test:
 	@$(SETUP) many proofs servos sim test
+
+set-up-coverage:
+	@$(SETUP) many proofs servos sim test coverage
 
 set-up-newest:
 	@$(SETUP) --newest many proofs servos sim test

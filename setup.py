@@ -86,6 +86,7 @@ setup(
             'ros-jazzy-trajectory-msgs',
             'ros-jazzy-visualization-msgs',
         ],
+        'coverage': ['pytest-cov>=6'],  # make coverage
         # What ruff and mypy object to changes from release to release, hence the upper bounds.
         'test': [
             'catkin-pkg',

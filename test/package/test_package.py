@@ -160,7 +160,7 @@ def test_nothing_is_declared_that_is_not_used(manifest: Any, setup: Any) -> None
 
 
 def test_the_extras_are_those_that_programs_name_where_they_are_missing(setup: Any) -> None:
-    assert set(setup.extras_require) == {*EXTRAS, 'docs', 'ros-wheels', 'test'}
+    assert set(setup.extras_require) == {*EXTRAS, 'coverage', 'docs', 'ros-wheels', 'test'}
     for name, packages in EXTRAS.items():
         assert requirement_names(setup.extras_require[name]) == set(packages)
     assert requirement_names(setup.extras_require['ros-wheels']) == set(ROS_WHEELS)
