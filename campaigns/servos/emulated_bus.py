@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import faulty_bus
 from virtual_time import KnownBus
 
 PATIENCE = 10.0  # [s] for the process to start and to end
@@ -24,7 +25,7 @@ class EmulatedBus(KnownBus):
     def __init__(self, profile: str = 'so101', seed: int = 0) -> None:
         self._folder, self._lock = tempfile.mkdtemp(prefix='ik_bus_'), threading.Lock()
         self.port = str(Path(self._folder, 'port'))
-        command = [sys.executable, '-m', 'ik_node.sim.bus', profile, '--link', self.port, '--calls']
+        command = [sys.executable, faulty_bus.__file__, profile, self.port]
         self._process = subprocess.Popen(
             [*command, '--seed', str(seed)],
             stdin=subprocess.PIPE,
@@ -59,7 +60,7 @@ class EmulatedBus(KnownBus):
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def call(self, do: str, **arguments: Any) -> Any:
-        """Call what Server.do_... does; raises RuntimeError if it fails."""
+        """Call what CalledServer.do_... does; raises RuntimeError if it fails."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with self._lock:

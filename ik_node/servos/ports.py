@@ -32,7 +32,7 @@ def the_port(given: str) -> str:
 
 
 def arm_at(given: str) -> str:
-    """Return what tells the arm at a port from others: the serial number of its adapter, or the port's name.
+    """Return an identifier of the arm at a port: the serial number of its adapter, or the port's name.
 
     Empty for adapters without a serial number: they may be at another port tomorrow. Raises PortError.
     """
@@ -45,7 +45,7 @@ def arm_at(given: str) -> str:
 
 
 def opener(given: str, profile: ArmProfile) -> Callable[[], Transport]:
-    """Return what opens the port each time that this is needed; see the_port."""
+    """Return a function that opens the port; see the_port."""
     codec = PROTOCOLS[profile.protocol]
     return lambda: SerialTransport(the_port(given), profile.baud, codec)
 
@@ -59,7 +59,7 @@ class EmulatedArm:
     def __init__(self, profile: str, description: Path | None = None, xacro_args: str = '') -> None:
         loaded = [] if description is None else [f'--description={description}', f'--xacro-args={xacro_args}']
         self._process = subprocess.Popen(
-            [sys.executable, '-m', 'ik_node.sim.bus', profile, *loaded],
+            [sys.executable, '-m', 'ik_node.servos.emulator', profile, *loaded],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,

@@ -19,19 +19,19 @@ class ServoSettings:
 
     serial_port: str = parameter(
         '',
-        'serial port, preferably a path in /dev/serial/by-id; empty: the only one; emulated: servos without '
-        'an arm',
+        'serial port, preferably a path in /dev/serial/by-id. Empty: the only one. "emulated": emulated '
+        'servos, no arm needed',
         read_only=True,
     )
     profile: str = parameter(
         'so101',
-        f'servos of the arm: {", ".join(shipped_profiles())}, or the path of a file',
+        f'servo profile of the arm: {", ".join(shipped_profiles())}, or the path of a profile',
         read_only=True,
     )
     description: str = parameter(
         '',
-        'description whose limits also apply: a .urdf or .xacro file or a robot shipped with ik_node; empty: '
-        'the one that the profile names',
+        'robot description whose joint limits also apply: a .urdf or .xacro file, or a robot shipped with '
+        'ik_node. Empty: the one that the profile names',
         read_only=True,
     )
     xacro_args: str = parameter(
@@ -39,31 +39,31 @@ class ServoSettings:
     )
     calibration: str = parameter(
         MEMORY,
-        'source of the calibration: memory: the EEPROM of the servos; lerobot: also the file of LeRobot that '
-        'fits the arm; or the path of such a file',
+        'where to read the calibration: "memory" (EEPROM of the servos), "lerobot" (EEPROM and the matching '
+        'LeRobot file), or the path of a LeRobot file',
         read_only=True,
     )
     zero_from: str = parameter(
         'stops',
-        'zero of the joints: from the mechanical stops, where the whole range was recorded; from the pose '
-        'held at the calibration (homing); or the middle of the range, as LeRobot has it',
+        'where joint zero is: "stops" (from the mechanical stops; needs a fully recorded range), "homing" '
+        '(the pose held during calibration) or "lerobot" (middle of the range)',
         choices=ZERO_FROM,
         read_only=True,
     )
     zeros: str = parameter(
         '',
-        "ticks of zero by joint, such as 'elbow_flex=2126'; they take precedence over everything else",
+        "tick of zero by joint, such as 'elbow_flex=2126'; overrides every other source",
         read_only=True,
     )
     known_pose: str = parameter(
         '',
-        "pose at which you hold the arm for ~/set_zero [rad or m], such as 'wrist_roll=0, elbow_flex=1.57'; "
+        "pose in which you hold the arm for ~/set_zero [rad or m], such as 'wrist_roll=0, elbow_flex=1.57'; "
         'joints that are not named keep their zeros',
     )
     rate: float = parameter(100.0, 'cycles per second [Hz]', low=10.0, high=500.0, read_only=True)
     command_timeout: float = parameter(
         0.4,
-        'time after the last message on joint_commands at which the arm holds its pose [s]',
+        'time without a message on joint_commands after which the arm holds its pose [s]',
         low=0.05,
         high=2.0,
         read_only=True,
@@ -73,16 +73,17 @@ class ServoSettings:
     )
     compensate_sag: bool = parameter(
         True,
-        'send the servos ahead by what they yield to the weight of the arm, computed from the masses of the '
-        'description and learned at rest',
+        'compensate the sag of the arm: its goals lead by the error that gravity causes, computed from the '
+        'masses of the description and refined at rest',
         read_only=True,
     )
     torque_at_start: bool = parameter(
-        False, 'switch the torque on as soon as the servos are found; false: on ~/torque', read_only=True
+        False, 'switch the torque on as soon as the servos are found, not only on ~/torque', read_only=True
     )
     on_exit: str = parameter(
         'hold',
-        'when the node ends: hold the pose with torque, or release: lower the arm slowly, then no torque',
+        'what happens when the node ends: "hold" (the servos keep the pose with torque) or "release" (the '
+        'arm is lowered slowly, then the torque is off)',
         choices=ON_EXIT,
     )
 

@@ -153,7 +153,7 @@ def test_the_bus_knows_how_far_each_joint_has_been(bus, port):
 
 @pytest.mark.slow
 def test_the_program_frees_its_port_and_removes_it_when_it_is_told_to_end():
-    command = [sys.executable, '-m', 'ik_node.sim.bus', 'so101']
+    command = [sys.executable, '-m', 'ik_node.servos.emulator', 'so101']
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as program:
         path = Path(program.stdout.readline().strip())
         with serial.Serial(str(path), BAUD) as port:

@@ -20,10 +20,10 @@ from ik_node.servos.arm.snapshot import ArmState, JointMeasurement
 from ik_node.servos.calibration.owner_zeros import factors_path, load_factors, store_factors
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.calibration.zeros import JointCalibration
+from ik_node.servos.emulator.bus import weighing
 from ik_node.servos.node import Calibrating
 from ik_node.servos.settings import ServoSettings
 from ik_node.share import share_path
-from ik_node.sim.bus.__main__ import weighing
 from ik_node.startup.arguments import URDF
 
 pytestmark = pytest.mark.slow

@@ -21,13 +21,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from faulty_bus import CalledServer, FaultyBus
 
 from ik_node.servos.arm import arm as arm_module
 from ik_node.servos.bus import serial_transport
 from ik_node.servos.bus.serial_transport import explain, gone
 from ik_node.servos.calibration.profile import read_profile
-from ik_node.sim.bus.__main__ import servos_of
-from ik_node.sim.bus.bus import Bus, Server
+from ik_node.servos.emulator.bus import servos_of
 from ik_node.steady import steady
 
 TURN_ROUND = 0.0003  # [s] from a request to the first byte of its answer
@@ -73,13 +73,12 @@ class Clock:
             self.advance(latest)
 
 
-class VirtualServer(Server):
+class VirtualServer(CalledServer):
     """A bus without a terminal."""
 
     plugged = False
 
-    def do_plug(self, on: bool) -> None:
-        """Plug the adapter in or out; what was on its way is lost."""
+    def plug(self, on: bool) -> None:
         self.plugged = on
         self._due.clear()
 
@@ -88,7 +87,7 @@ class KnownBus:
     """What can be known of an emulated bus and asked of it, by way of its calls."""
 
     def call(self, do: str, **arguments: Any) -> Any:
-        """Call what Server.do_... does."""
+        """Call what CalledServer.do_... does."""
         raise NotImplementedError
 
     def state(self) -> dict[int, dict[str, Any]]:
@@ -104,7 +103,7 @@ class KnownBus:
         self.call('faults', faults=list(faults))
 
     def log(self, name: str, since: float = 0.0) -> list[tuple[float, int, int]]:
-        """Return the entries (time, id, ticks) of goals, answered, posed or torques since a time, see Bus."""
+        """Return the entries (time, id, ticks) of a log of FaultyBus since a time."""
         return [tuple(entry) for entry in self.call('log', name=name, since=since)]
 
 
@@ -115,12 +114,12 @@ class VirtualBus(KnownBus):
         found = read_profile(profile)
         self.clock, self.port, self.busy = clock, f'/dev/virtual{len(clock.buses)}', 0.0
         clock.buses[self.port] = self
-        self.wire = Bus(servos_of(found), found.protocol, seed)
-        self.server = VirtualServer(self.wire, Path(self.port), calls=False)
+        self.wire = FaultyBus(servos_of(found), found.protocol, seed)
+        self.server = VirtualServer(self.wire, Path(self.port))
         self._random = random.Random(seed)
 
     def call(self, do: str, **arguments: Any) -> Any:
-        """Call what Server.do_... does, as through JSON."""
+        """Call what CalledServer.do_... does, as through JSON."""
         result = getattr(self.server, f'do_{do}')(**json.loads(json.dumps(arguments)))
         return json.loads(json.dumps(result))
 

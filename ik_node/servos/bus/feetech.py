@@ -2,8 +2,8 @@
 """The protocol of Feetech's STS servos: instructions and statuses to bytes and back.
 
 Both are FF FF id length x data checksum, where x is the code of an instruction or the error byte of a status:
-who reads must know which of them he reads. length = data + 2; the checksum is the inverted sum of all bytes
-between header and checksum. Source: Feetech's protocol manual.
+the reader must know which of the two it expects. length = data + 2; the checksum is the inverted sum of all
+bytes between header and checksum. Source: Feetech's protocol manual.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from .packets import BROADCAST, Instruction, Status, check
 
 TERMINALS = '/dev/pts/'  # emulated servos, whose program holds both ends
 
-# Programs that take serial ports of which they know nothing, and how one stops them.
+# Programs that open serial ports that are not meant for them, and how to stop them.
 _INTRUDERS = {
     'ModemManager': 'it treats every new port as a modem; stop it: sudo systemctl disable --now ModemManager',
     'brltty': 'it takes this adapter for a Braille display; remove it: sudo apt remove brltty',
@@ -31,9 +31,9 @@ _INTRUDERS = {
 
 
 def ports() -> list[str]:
-    """Return the paths of all serial adapters; where there are lasting ones (by-id), only these."""
-    lasting = sorted(map(str, Path('/dev/serial/by-id').glob('*')))
-    return lasting or sorted(str(path) for kind in ('ttyACM*', 'ttyUSB*') for path in Path('/dev').glob(kind))
+    """Return the paths of all serial adapters: those in /dev/serial/by-id if there are any."""
+    by_id = sorted(map(str, Path('/dev/serial/by-id').glob('*')))
+    return by_id or sorted(str(path) for kind in ('ttyACM*', 'ttyUSB*') for path in Path('/dev').glob(kind))
 
 
 def explain(port: str, error: OSError) -> PortError:
@@ -42,7 +42,7 @@ def explain(port: str, error: OSError) -> PortError:
     if error.errno in (errno.ENOENT, errno.ENXIO, errno.ENODEV):
         return PortError(f'{name} does not exist. {_present()}{_taken_by_brltty()}')
     if error.errno in (errno.EACCES, errno.EPERM):
-        return PortError(f'you may not open {name}. {_permission(port)}')
+        return PortError(f'no permission to open {name}. {_permission(port)}')
     if error.errno in (errno.EBUSY, errno.EAGAIN):
         return PortError(f'{name} is in use{_holders(port)}')
     if error.errno in (errno.ENOTTY, errno.EINVAL, errno.EISDIR):
@@ -58,7 +58,7 @@ def check_alone(port: str) -> None:
 
 
 def gone(port: str) -> PortError:
-    """Return the error for a port that was open and no longer works."""
+    """Return the error for an open port that has stopped working."""
     return PortError(
         f'{path_text(port)} is gone: the adapter was unplugged or reset. Plug it in and open it again'
     )
@@ -73,13 +73,13 @@ def _present() -> str:
 
 
 def _permission(port: str) -> str:
-    """Return how one gets the permission to open a port."""
+    """Return how to get permission to open a port."""
     try:
         owner = grp.getgrgid(Path(port).stat().st_gid)
     except (OSError, KeyError):
         return 'Ask the administrator of this computer'
     if owner.gr_gid in os.getgroups():
-        return f'Nor may its group {owner.gr_name}: sudo chmod g+rw {path_text(port)}'
+        return f'Group {owner.gr_name} has no access either. Run: sudo chmod g+rw {path_text(port)}'
     user = os.environ.get('USER', '')
     if user and user in owner.gr_mem:
         return f'You will be in the group {owner.gr_name} after the next login: log out and in again'
@@ -87,7 +87,7 @@ def _permission(port: str) -> str:
 
 
 def _holders(port: str) -> str:
-    """Return which other programs have a port open, and how one stops them."""
+    """Return which other programs have a port open, and how to stop them."""
     holders = list(_holding(os.path.realpath(port)))
     if not holders:
         return ' by another program, perhaps ModemManager or brltty: sudo fuser -v ' + path_text(port)
@@ -97,7 +97,7 @@ def _holders(port: str) -> str:
 
 
 def _holding(device: str) -> list[tuple[int, str]]:
-    """Return number and name of the other processes that have a device open, as far as one may see that."""
+    """Return number and name of the other processes that have a device open, as far as permissions allow."""
     found = []
     for folder in Path('/proc').glob('[0-9]*'):
         try:

@@ -100,7 +100,10 @@ def doubts_of(
         )
     found += _doubts_of_range(joint, recorded)
     if source == HOMING and joint.stops is not None and joint.zero is None and recorded.is_range:
-        found.append('the recorded range is not that between the stops: zero is where the joint was held')
+        found.append(
+            'the recorded range is not the full range between the stops, so zero is taken from the pose held '
+            'during calibration'
+        )
     # The middle differs on every good calibration, by the CAD model: no doubt, unless it is the choice.
     compared = {name: tick for name, tick in estimates.items() if name != LEROBOT}
     if source is not None and zero is not None:

@@ -285,7 +285,7 @@ def main(given: Sequence[str] | None = None) -> int:
     action.add_argument(
         '--protect',
         action='store_true',
-        help='store in the servos what keeps a gripper from burning out, and the P gain of the factory',
+        help="write the gripper's overload protection and the factory P gain to the servos",
     )
     return run(_check, parser.parse_args(given))
 

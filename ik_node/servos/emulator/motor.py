@@ -106,7 +106,7 @@ class Motor:
             self._turn(step, target, torque)
 
     def _turn(self, dt: float, target: float | None = None, torque: float = 0.0) -> None:
-        """Turn with the velocity for dt, at most to what is in the way; if it rests, push towards target."""
+        """Turn with the velocity for dt, stopping at an obstacle; a motor at rest pushes towards target."""
         before, low, high = self.actual, self.low, self.high
         if self.blocked is not None:
             low, high = max(low, self.blocked[0]), min(high, self.blocked[1])

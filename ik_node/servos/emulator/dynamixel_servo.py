@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ik_node.servos.bus.models import model_named
 
-from .servo import TURN, Motor, Servo
+from .motor import TURN, Motor, Servo
 
 ID, BAUD, DELAY, DRIVE_MODE, MODE, SECONDARY, OFFSET = 7, 8, 9, 10, 11, 12, 20
 MOST_VOLTAGE, LEAST_VOLTAGE, PWM_LIMIT, CURRENT_LIMIT = 32, 34, 36, 38

@@ -8,7 +8,7 @@ import struct
 from functools import lru_cache
 from typing import NamedTuple
 
-from .servo import STIFFNESS, TURN, Motor, Servo
+from .motor import STIFFNESS, TURN, Motor, Servo
 
 ID, STATUS_LEVEL, LOW, HIGH, MOST_VOLTAGE, LEAST_VOLTAGE, MOST_TORQUE, PHASE, P_GAIN = (
     5,
