@@ -230,7 +230,7 @@ class TrackSettings:
     )
     frame: str = parameter('base_link', 'frame of centre and direction')
     tool_axis: tuple[float, ...] = parameter(
-        (0.0, 0.0, 1.0), 'tool axis in the tip frame, unit length, as in ik_node', size=3
+        (0.0, 0.0, 1.0), 'tool axis in the tip frame, a unit vector, as in ik_node', size=3
     )
     tool_point: tuple[float, ...] = parameter(
         (0.0, 0.0, 0.0), 'tool point in the tip frame [m], as in ik_node', size=3

@@ -80,37 +80,40 @@ class ArmSettings(HasTool):
 
     robot_description: str = parameter(
         '',
-        'URDF text; if empty, urdf_file or the topic is used; can be changed at run time only if it '
-        'was set at start-up and no real arm is connected',
+        'URDF text. If it is empty, urdf_file or the topic is used. It can be changed at run '
+        'time only if it was set at start-up and no real arm is connected',
     )
     urdf_file: str = parameter(
-        '', 'path of a .urdf or .xacro file; if empty, the topic is used', read_only=True
+        '', 'path of a .urdf or .xacro file. If it is empty, the topic is used', read_only=True
     )
     xacro_args: str = parameter(
         '', "arguments of a .xacro file, such as 'dof:=5 gripper:=true'", read_only=True
     )
     autostart: bool = parameter(
-        True, 'configure and activate at start-up; false: wait for a lifecycle manager', read_only=True
+        True,
+        'whether the node configures and activates itself at start-up instead of waiting for a '
+        'lifecycle manager',
+        read_only=True,
     )
     publish_description: bool = parameter(
         True,
-        'publish the text from robot_description or urdf_file on the topic robot_description',
+        'whether the text from robot_description or urdf_file is published on the topic robot_description',
         read_only=True,
     )
     tools: tuple[str, ...] = parameter(
         ('',),
-        'names of the tools on a robot with several; each has its own parameters, such as '
-        "left.tip_link; [''] (default) means a single unnamed tool",
+        'names of the tools of a robot with several tools. Each has its own parameters, such as '
+        "left.tip_link. The default [''] means one tool without a name",
         read_only=True,
     )
-    base_link: str = parameter('', 'reference link of goals; empty: the root link')
+    base_link: str = parameter('', 'reference link of goals. If it is empty, the root link')
     tip_link: str = parameter(
         '',
-        'link that carries the tool; empty: tool0, a frame between fingers, the end of the longest chain or '
-        'the link that carries the fingers',
+        'link that carries the tool. If it is empty, the first that exists of: tool0, a frame '
+        'between the fingers, the end of the longest chain, the link that carries the fingers',
     )
     tool_axis: tuple[float, ...] = parameter(
-        (0.0, 0.0, 1.0), 'tool axis in the tip frame, unit length', size=3
+        (0.0, 0.0, 1.0), 'tool axis in the tip frame, a unit vector', size=3
     )
     tool_point: tuple[float, ...] = parameter((0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3)
 
@@ -134,7 +137,8 @@ class ArmSettings(HasTool):
     random_seed: int = parameter(0, 'seed of the random restarts', low=0, high=2**31 - 1)
     direction_weight: float = parameter(
         0.0,
-        'weight of the direction error for unreachable goals [m/rad]; 0: position has strict priority',
+        'weight of the direction error for unreachable goals [m/rad]. With 0 the position has '
+        'strict priority',
         low=0.0,
     )
 
@@ -177,22 +181,24 @@ class ArmSettings(HasTool):
 
     on_unreachable: str = parameter(
         'auto',
-        'response to a goal that cannot be met: move to the closest configuration, or hold the position; '
-        'auto: hold if the joints are measured and the position cannot be met, else closest',
+        'what the arm does if it cannot meet a goal: "closest" moves to the closest '
+        'configuration, "hold" stays where it is, "auto" holds if the joints are measured and '
+        'the position cannot be met, and otherwise moves to the closest configuration',
         choices=('auto', 'closest', 'hold'),
     )
     follow_goals: bool = parameter(
-        True, 'follow a stream of goals as one moving goal; false: the arm stops at every goal'
+        True,
+        'whether a stream of goals is followed as one moving goal. If false, the arm stops at every goal',
     )
     smoothing: float = parameter(
         0.04,
-        'time constant of following a moving goal [s]; larger values are smoother and lag more',
+        'time constant with which a moving goal is followed [s]. Larger values are smoother and lag more',
         low=0.01,
         high=2.0,
     )
     path_corners: str = parameter(
         'stop',
-        'corners of goal_path: stop at each pose, or blend one line into the next',
+        'corners of goal_path: "stop" stops at each pose, "blend" rounds the corner between two lines',
         choices=('stop', 'blend'),
     )
     path_blend: float = parameter(
@@ -203,19 +209,18 @@ class ArmSettings(HasTool):
     )
     path_direction: str = parameter(
         'keep',
-        'tool direction along goal_path: that of the poses, or free',
+        'tool direction along goal_path: "keep" uses that of the poses, "free" lets it change',
         choices=('keep', 'free'),
     )
     path_partial: bool = parameter(
-        False, 'execute the feasible part of a goal_path instead of rejecting the path'
+        False, 'whether the feasible part of a goal_path is executed instead of rejecting the path'
     )
     path_speed: float = parameter(
-        0.0, 'speed limit of the tool point along goal_path [m/s]; 0: none', low=0.0, high=100.0
+        0.0, 'speed limit of the tool point along goal_path [m/s]. 0 means no limit', low=0.0, high=100.0
     )
     goal_timeout: float = parameter(
         1.0,
-        'maximum age of the stamp of a goal, and how far it may be in the future [s]; a zero stamp is '
-        'always accepted',
+        'how old, or how far in the future, the stamp of a goal may be [s]. A zero stamp is always accepted',
         low=1e-3,
     )
 
@@ -223,7 +228,8 @@ class ArmSettings(HasTool):
 
     command_in_type: str = parameter(
         'unitless',
-        'unit of twists and joint velocities: -1 to 1 times the scales, or m/s and rad/s',
+        'unit of twists and joint velocities: "unitless" values from -1 to 1 are multiplied by '
+        'the scales, "speed_units" are m/s and rad/s',
         choices=('unitless', 'speed_units'),
     )
     scale_linear: float = parameter(0.4, 'tool speed of a unitless twist of 1 [m/s]', low=0.0, high=10.0)
@@ -238,18 +244,19 @@ class ArmSettings(HasTool):
     )
     incoming_command_timeout: float = parameter(
         0.1,
-        'time without teleoperation commands after which the arm comes to rest [s]',
+        'time without teleoperation commands after which the arm brakes [s]',
         low=1e-3,
         high=10.0,
     )
     clutch: str = parameter(
         'required',
-        'required: teleoperation poses move the tool only while ~/enable holds the clutch closed; none: they '
-        'are absolute, from the first one near the tool until the first message on ~/enable',
+        '"required": poses from teleoperation move the tool only while ~/enable holds the clutch '
+        'closed. "none": the poses are absolute, from the first one near the tool until the '
+        'first message on ~/enable',
         choices=('required', NO_CLUTCH),
     )
     clutch_timeout: float = parameter(
-        0.5, 'time without a true on ~/enable after which the clutch opens [s]', low=0.01, high=10.0
+        0.5, 'time without "true" on ~/enable after which the clutch opens [s]', low=0.01, high=10.0
     )
 
     # Output, motion and checks
@@ -257,19 +264,19 @@ class ArmSettings(HasTool):
     output: str = parameter(
         'joint_states',
         'destination of the commands: joint_states, joint_trajectory, position_commands or '
-        'follow_joint_trajectory; joint_states may be added to another one',
+        'follow_joint_trajectory. joint_states can be listed besides one of the others',
         read_only=True,
     )
     controller: str = parameter(
         '',
-        'name of the controller, such as arm_controller; it precedes the name of the topic or action; '
-        'empty: no prefix',
+        'name of the controller, such as arm_controller, which precedes the name of the topic or '
+        'action. If it is empty, there is no prefix',
         read_only=True,
     )
     controller_joints: tuple[str, ...] = parameter(
         ('',),
-        "joints of the controller in its order, including those off the arm; [''] (default) means the "
-        'joints of the arm',
+        'joints of the controller in its order, including those that are not part of the arm. '
+        "The default [''] means the joints of the arm",
         read_only=True,
     )
     publish_rate: float = parameter(100.0, 'setpoints per second [Hz]', low=1.0, high=1000.0)
@@ -288,36 +295,37 @@ class ArmSettings(HasTool):
     )
     joint_limits_file: str = parameter(
         '',
-        'path of a joint_limits.yaml in the format of MoveIt; it can only tighten the limits of the URDF',
+        "path of a joint_limits.yaml in MoveIt's format. It can only tighten the limits of the URDF",
         read_only=True,
     )
     joint_limit_margins: tuple[float, ...] = parameter(
         (0.0,),
-        'distance of the joints from their position limits [rad, m]; a single value applies to every joint',
+        'distance that joints keep from their position limits [rad, m]. A single value applies '
+        'to every joint',
     )
     max_tool_speed: float = parameter(
         0.0,
-        'speed limit of the tool point [m/s]; 0: none',
+        'speed limit of the tool point [m/s]. 0 means no limit',
         low=0.0,
         high=100.0,
     )
     max_tool_turn_rate: float = parameter(
         0.0,
-        'limit of the angular velocity of the tip [rad/s]; a joint that only rolls the tool may use a third '
-        'of it; 0: none',
+        'limit of the angular velocity of the tip [rad/s]. A joint that only rolls the tool may '
+        'use a third of it. 0 means no limit',
         low=0.0,
         high=100.0,
     )
     workspace: tuple[float, ...] = parameter(
         (0.0,) * 6,
-        'box of the tool point: minimum x, y, z, then maximum x, y, z in the base frame [m]; all 0: '
-        'the reach of the arm',
+        'box that the tool point must not leave: minimum x, y, z, then maximum x, y, z in the '
+        'base frame [m]. Six zeros mean the reach of the arm',
         size=6,
     )
     self_collision: str = parameter(
         'auto',
-        'reject goals and motions with self-collision; auto: if coal is installed and the description '
-        'has collision shapes',
+        'whether goals and motions with self-collision are rejected. "auto" does that if coal is '
+        'installed and the description has collision shapes',
         choices=('auto', 'true', 'false'),
     )
     mesh_path: str = parameter(
@@ -326,16 +334,17 @@ class ArmSettings(HasTool):
     srdf_file: str = parameter('', 'path of an SRDF file with further pairs of links that are not checked')
     home: tuple[float, ...] = parameter(
         (0.0,),
-        'joint positions of ~/home [rad, m], clipped to the limits; a single value applies to every joint',
+        'joint positions of ~/home [rad, m], clipped to the limits. A single value applies to every joint',
     )
     wait_for_measured: str = parameter(
         'auto',
-        'send no command before every joint of the arm has been measured; auto: with any output but '
-        'joint_states, and once joint_states is remapped or measured_joint_states has a publisher',
+        'whether no command is sent before every joint of the arm has been measured. "auto" '
+        'waits with any output but joint_states, and with joint_states if that topic is remapped '
+        'or measured_joint_states has a publisher',
         choices=('auto', 'true', 'false'),
     )
     measured_timeout: float = parameter(
-        1.0, 'age of a measurement at which the arm stops [s]; 0: never', low=0.0, high=3600.0
+        1.0, 'age of the newest measurement at which the arm stops [s]. 0 means never', low=0.0, high=3600.0
     )
     max_following_error: float = parameter(
         0.35,
@@ -354,8 +363,8 @@ class ArmSettings(HasTool):
     )
     arrival_tolerance: float = parameter(
         0.05,
-        'distance of a measured revolute joint from its target within which it has arrived, after a second; '
-        'within 0.01 rad at once [rad]',
+        'how far a measured revolute joint may be from its target when it counts as arrived '
+        '[rad]. Within 0.01 rad it arrives at once, otherwise after a second',
         low=1e-4,
         high=10.0,
     )
@@ -366,7 +375,7 @@ class ArmSettings(HasTool):
         60.0, 'maximum duration of hand guiding [s]', low=1.0, high=3600.0
     )
     accept_other_sessions: bool = parameter(
-        False, 'take goals from pages and programs that another ik_demo or ros2 launch has started'
+        False, 'whether goals from pages and programs of another ik_demo or ros2 launch are accepted'
     )
 
     def __post_init__(self) -> None:

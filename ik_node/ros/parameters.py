@@ -320,15 +320,15 @@ class RemoteSettings:
 class ToolSettings(HasTool):
     """Which tool of a robot, by the same parameters as of ik_node."""
 
-    base_link: str = parameter('', 'reference link of goals; empty: the root link', read_only=True)
+    base_link: str = parameter('', 'reference link of goals. If it is empty, the root link', read_only=True)
     tip_link: str = parameter(
         '',
-        'link that carries the tool; empty: tool0, a frame between fingers, the end of the longest chain or '
-        'the link that carries the fingers',
+        'link that carries the tool. If it is empty, the first that exists of: tool0, a frame '
+        'between the fingers, the end of the longest chain, the link that carries the fingers',
         read_only=True,
     )
     tool_axis: tuple[float, ...] = parameter(
-        (0.0, 0.0, 1.0), 'tool axis in the tip frame, unit length', size=3, read_only=True
+        (0.0, 0.0, 1.0), 'tool axis in the tip frame, a unit vector', size=3, read_only=True
     )
     tool_point: tuple[float, ...] = parameter(
         (0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3, read_only=True

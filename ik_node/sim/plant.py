@@ -29,25 +29,25 @@ class PlantSettings:
         '', 'URDF text; if empty, urdf_file or the topic is used', read_only=True
     )
     urdf_file: str = parameter(
-        '', 'path of a .urdf or .xacro file; if empty, the topic is used', read_only=True
+        '', 'path of a .urdf or .xacro file. If it is empty, the topic is used', read_only=True
     )
     xacro_args: str = parameter(
         '', "arguments of a .xacro file, such as 'dof:=5 gripper:=true'", read_only=True
     )
     tools: tuple[str, ...] = parameter(
         ('',),
-        'names of the tools, as in ik_node; each has a trajectory controller; '
-        "[''] (default) means a single controller",
+        "names of the tools, as in ik_node. Each has a trajectory controller. The default [''] "
+        'means a single controller',
         read_only=True,
     )
     controller_joints: tuple[str, ...] = parameter(
         ('',),
-        "joints of position_commands, in its order; [''] (default) means all independent joints",
+        "joints of position_commands, in its order. The default [''] means all independent joints",
         read_only=True,
     )
     start: tuple[float, ...] = parameter(
         (0.0,),
-        'initial positions of the independent joints [rad, m]; a single value applies to every joint',
+        'initial positions of the independent joints [rad, m]. A single value applies to every joint',
         read_only=True,
     )
     publish_rate: float = parameter(

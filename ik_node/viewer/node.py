@@ -63,16 +63,16 @@ class ViewerSettings(ToolSettings):
 
     host: str = parameter(
         '127.0.0.1',
-        'address to listen on; the page needs the token in the URL that the node prints',
+        'address to listen on. The page needs the token in the URL that the node prints',
         read_only=True,
     )
     page_port: int = parameter(
-        8080, 'TCP port of the page; 0 takes a free one', low=0, high=65535, read_only=True
+        8080, 'TCP port of the page. 0 takes a free one', low=0, high=65535, read_only=True
     )
     tools: tuple[str, ...] = parameter(
         ('',),
-        'names of the tools on a robot with several, as in ik_node; each has its own left.tip_link and so '
-        "on; [''] (default) means a single unnamed tool",
+        'names of the tools of a robot with several tools, as in ik_node. Each has its own '
+        "parameters, such as left.tip_link. The default [''] means one tool without a name",
         read_only=True,
     )
     mesh_path: str = parameter(
@@ -82,7 +82,8 @@ class ViewerSettings(ToolSettings):
     )
     shadows: bool = parameter(
         True,
-        'draw shadows and reflections; false speeds up pages on computers without a graphics processor',
+        'whether shadows and reflections are drawn. Without them pages are faster on computers '
+        'without a graphics processor',
         read_only=True,
     )
     recordings: str = parameter(
@@ -93,7 +94,7 @@ class ViewerSettings(ToolSettings):
     )
     description_file: str = parameter(
         '',
-        'xacro file of robot_description; its arguments NAME_length become sliders',
+        'xacro file of robot_description. Its arguments NAME_length become sliders',
         read_only=True,
     )
     xacro_args: str = parameter('', "arguments of its expansion, such as 'hand_length:=0.1'", read_only=True)
