@@ -87,8 +87,8 @@ def arm_parser(description: str) -> argparse.ArgumentParser:
     )
     parser.add_argument(
         '--tip-link',
-        help='link that carries the tool (default: tool0, a frame between fingers, the end of the longest '
-        'chain or the link that carries the fingers)',
+        help='link that carries the tool (default: the first that exists of: tool0, a frame between '
+        'the fingers, the end of the longest chain, the link that carries the fingers)',
     )
     parser.add_argument('--base-link', help='reference link of goals (default: the root link)')
     parser.add_argument(
@@ -96,7 +96,7 @@ def arm_parser(description: str) -> argparse.ArgumentParser:
         type=tool_axis,
         default=AXES['z'],
         metavar='AXIS',
-        help='axis of the tool in the tip frame: x, y, z, --tool-axis=-x or like 0,0.6,0.8 (default: z)',
+        help='tool axis in the tip frame: x, y, z, --tool-axis=-x, or numbers such as 0,0.6,0.8 (default: z)',
     )
     parser.add_argument(
         '--tool-point',
@@ -195,7 +195,7 @@ def check_outputs(paths: Iterable[Path], inputs: Iterable[str | Path], overwrite
         if not os.path.lexists(path):
             continue
         if any(source.exists() and path.exists() and path.samefile(source) for source in sources):
-            raise InputError(f'{given} is an input, which is never written over: name another output')
+            raise InputError(f'{given} is the input and would be overwritten: name another output')
         if path.is_dir() or (path.exists() and not path.is_file()):
             raise InputError(
                 f'cannot write {given}: it is a {"folder" if path.is_dir() else "device or pipe"}'
@@ -214,8 +214,8 @@ def output_name(name: str, *suffixes: str) -> str:
         path = path.with_suffix('')
     elif FILE_SUFFIX.fullmatch(path.suffix):
         raise InputError(
-            f'--output: "{path_text(path)}" ends with {path.suffix}, but {" and ".join(suffixes)} files are '
-            'written: name it without a suffix'
+            f'--output: "{path_text(path)}" ends with {path.suffix}, but the program writes '
+            f'{" and ".join(suffixes)} files: leave the suffix out'
         )
     if not path.name or path.name == '..' or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise InputError(f'--output: cannot write to the folder "{path.parent}"')

@@ -181,8 +181,9 @@ class RobotKinematics:
 @cache  # once
 def _warn_of_zeros() -> None:
     LOG.warning(
-        'LeRobot counts degrees from the middle of each recorded range, which is not the zero of a URDF: the '
-        'tool of an SO-101 is 46 mm off in the median. Give RobotKinematics the calibration of the arm'
+        'LeRobot counts degrees from the middle of each recorded range, which is not the zero of '
+        'a URDF: the tool of an SO-101 is 46 mm off in the median. Pass the calibration of the '
+        'arm to RobotKinematics'
     )
 
 

@@ -617,7 +617,7 @@ class MotionCheck:
 
 
 def _instead(plan: TargetPlan, joints: Array, solution: Solution, reason: InputError) -> TargetPlan:
-    said = f'solved: with another solution, because with the nearest {reason}; moving to the goal'
+    said = f'solved with a farther solution (with the nearest one, {reason}); moving to the goal'
     return replace(plan, joints=joints, solution=solution, message=said, level=Level.WARN)
 
 

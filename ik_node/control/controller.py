@@ -342,7 +342,7 @@ RESUMING = 1.0  # [s] after a resume in which requests wait for the measured joi
 NO_MODEL = 'no robot model yet: waiting for robot_description'
 SETTLING = 1.0  # [s] within which a controller must come to rest where its commands have ended
 MOST_PERIODS = 2.0  # of motion per setpoint: after a stall the arm continues without a jump
-VOID = 'it was received before the arm was resumed, activated or released: send it again'
+VOID = 'the goal was sent before the arm was resumed, activated or released; send it again'
 
 
 class ArmController:
@@ -450,7 +450,7 @@ class ArmController:
             if self._state is State.WAITING and self._outputs.halting(self._ticked):
                 return Level.WARN, HALTING
             if self._state is State.WAITING and (doubt := self._feedback.doubt(self._joints.needed)):
-                return Level.WARN, f'{doubt}; no command is sent until it is measured believably'
+                return Level.WARN, f'{doubt}; no command is sent until its measurements are plausible'
             missing = self._joints.without_position
             absent = self._feedback.missing(missing) if self._state is State.WAITING else ''
             return condition(self._state, self._fault_reason, missing, absent, self._model.describe)
@@ -988,7 +988,7 @@ class ArmController:
         with self._change():
             if not begin:
                 if self._state is not State.HAND_GUIDED:
-                    raise InputError(f'the arm is not guided by hand; state: {self._state.value}')
+                    raise InputError(f'the arm is not being guided by hand; state: {self._state.value}')
                 self._release()
                 return
             if self._state is not State.HOLDING or not self._feedback.expected:

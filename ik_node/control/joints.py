@@ -1050,9 +1050,9 @@ class ArmMotion:
         tolerance = self._model.arrival_tolerance(self._settings)
         found = self.unreached_joint(feedback, tolerance)
         return found and (
-            f'{found}: raise the P gain of their servos or take load off, or, if that is near enough, raise '
-            f'arrival_tolerance ({self._settings.arrival_tolerance:g} rad; linear_arrival_tolerance: '
-            f'{self._settings.linear_arrival_tolerance:g} m)'
+            f'{found}: raise the P gain of their servos, reduce the load, or, if that is near enough, '
+            f'raise arrival_tolerance ({self._settings.arrival_tolerance:g} rad; '
+            f'linear_arrival_tolerance: {self._settings.linear_arrival_tolerance:g} m)'
         )
 
     def inexact(self, feedback: Feedback) -> str | None:

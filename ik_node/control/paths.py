@@ -170,7 +170,7 @@ class ToolPath:
     def __post_init__(self) -> None:
         goals = pack_goals(self.points, self.directions)
         if not 0 < len(goals) <= MOST_POINTS:
-            raise InputError(f'a path must have from 1 to {MOST_POINTS} poses, got {len(goals)}')
+            raise InputError(f'a path must have 1 to {MOST_POINTS} poses, got {len(goals)}')
         object.__setattr__(self, 'points', goals[:, :3])
         if self.directions is not None:
             object.__setattr__(self, 'directions', goals[:, 3:6])
@@ -501,8 +501,8 @@ ROUNDS = 8
 BETWEEN = np.array([0.2, 0.4, 0.6, 0.8])  # positions between two sites at which the curve is checked
 SLACK = 5e-7  # [rad, m] by which it may exceed a limit between sites
 OTHER_SITES = 200  # for the choice of another branch
-SINGULAR = 'so near to a singularity that the joints cannot follow smoothly'
-INTRICATE = 'from here on it bends too sharply or too often, or a singularity is too near'
+SINGULAR = 'too near to a singularity for the joints to follow smoothly'
+INTRICATE = 'from here on the path bends too sharply or too often, or is too near to a singularity'
 
 
 class PathEndsError(IkError):

@@ -45,8 +45,8 @@ class Workspace:
         """Raise InputError for corners that span no box."""
         if any(corners) and not all(low < high for low, high in zip(corners[:3], corners[3:], strict=True)):
             raise InputError(
-                'parameter workspace must be the least x, y, z and then the largest x, y, z, each greater '
-                f'than the least, got {list(corners)}'
+                'parameter workspace must be the minimum x, y, z and then the maximum x, y, z, each '
+                f'maximum above its minimum, got {list(corners)}'
             )
 
     def describe(self) -> str:
@@ -388,7 +388,7 @@ class ArmSettings(HasTool):
             raise InputError(f'parameter controller_joints must be different names, got {list(names)}')
         for name in ('home', 'joint_limit_margins'):
             if not getattr(self, name):
-                raise InputError(f'parameter {name} must be one number, or one per joint, got none')
+                raise InputError(f'parameter {name} must be one number, or one per joint, got an empty list')
 
     def tool_rates(self) -> tuple[float, float]:
         """Return the limits of the tool [m/s, rad/s], infinite where there is none."""

@@ -228,7 +228,7 @@ class GoalSolver(ABC):
             turn = float(q[i] - before[i])
             if abs(turn) > math.pi:
                 name = self.model.joint_names[i]
-                return f'joint "{name}" turns by {turn:.3g} rad meanwhile, to stay within its limits'
+                return f'joint "{name}" unwinds by {turn:.3g} rad during the motion to stay within its limits'
         return ''
 
     def _along(self, wanted: ToolPath, tool: str, position: Array, settings: ArmSettings) -> TargetPlan:

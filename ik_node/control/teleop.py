@@ -202,8 +202,8 @@ def _unit(vector: Array) -> Array:
 
 
 NEAR, AIMED = 0.1, 0.3  # [m] and [rad] from the tool within which the first pose without a clutch must be
-FAR = f'pose ignored: without a clutch the first one must be within {NEAR} m of the tool'
-TURNED = f'pose ignored: without a clutch the first one must be turned by at most {AIMED} rad from the tool'
+FAR = f'pose ignored: without a clutch the first pose must be within {NEAR} m of the tool'
+TURNED = f"pose ignored: without a clutch the first pose must be within {AIMED} rad of the tool's orientation"
 
 
 def distant(goal: Goal, tool: Array, arm: Arm, q: Array) -> str:
@@ -312,8 +312,11 @@ class PoseSmoother:
 # [m] and [rad] between successive poses: tracking was lost, so operator and tool are related again
 JUMP, TURN = 0.25, 1.0
 SILENCE = 1.0  # [s] between successive poses: operator or tool may have moved far in the meantime
-OPEN = 'the clutch is open: teleoperation poses do not move the arm; true on ~/enable, repeated, closes it'
-DROPPED = 'the clutch opened when the arm stopped or was repositioned: false, then true on ~/enable closes it'
+OPEN = 'the clutch is open, so poses do not move the arm; publish true on ~/enable repeatedly to close it'
+DROPPED = (
+    'the clutch opened when the arm stopped or was repositioned: publish false, then true, '
+    'on ~/enable to close it again'
+)
 
 
 class Clutch:

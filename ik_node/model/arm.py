@@ -215,8 +215,8 @@ def _note(robot: Robot, tip: str, leaves: Mapping[str, int], jaw: Joint | None) 
         parts.append(f'other ends: {first}{more}')
     if jaw is not None:
         parts.append(
-            f'joint {quoted(jaw.name)} is taken for the jaw of a gripper, so the arm does not use it; '
-            f'use tip_link {quoted(jaw.child)} to include it'
+            f'joint {quoted(jaw.name)} looks like the jaw of a gripper, so the arm does not use it; '
+            f'set tip_link to {quoted(jaw.child)} to include it'
         )
     if not parts:
         return None

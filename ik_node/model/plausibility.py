@@ -136,8 +136,8 @@ def doubtful_positions(positions: Array, reach: float) -> str:
     if not len(positions) > 1 or not 0.0 < farthest < NEAR * reach:
         return ''
     return (
-        f'all positions are within {farthest:.3g} m of the origin of the base frame, inside the base of the '
-        'arm: are these changes of poses (delta actions)? Poses are needed'
+        f'all positions are within {farthest:.3g} m of the origin of the base frame, inside the '
+        'base of the arm: are these pose changes (delta actions)? Absolute poses are needed'
     )
 
 

@@ -150,7 +150,7 @@ class PathRequest(GoalRequest):
     def _wanted(self, arm: Snapshot) -> Wanted:
         poses = self.message.poses
         if not 0 < len(poses) <= MOST_POINTS:
-            raise InputError(f'a path must have from 1 to {MOST_POINTS} poses, got {len(poses)}')
+            raise InputError(f'a path must have 1 to {MOST_POINTS} poses, got {len(poses)}')
         if arm.model.shared:
             raise InputError(SHARED)
         if arm.moving:

@@ -276,7 +276,7 @@ def _why_still(arm: Snapshot, report: Report | None, condition: str) -> str:
         return ''
     if arm.state is not State.HOLDING:
         return condition
-    return 'there was no goal yet' if report is None else report.message
+    return 'no goal received yet' if report is None else report.message
 
 
 # TeleopInterface: teleoperation topics and services, named as in MoveIt Servo, for a TeleopController.

@@ -329,7 +329,7 @@ POSE_TARGET = SubscribedTopic(
 ENABLE = SubscribedTopic(
     '~/enable',
     'std_msgs/Bool',
-    'clutch of teleoperation: true, repeated, keeps it closed',
+    'clutch of teleoperation: true, published repeatedly, keeps it closed',
     GOAL_QOS,  # deep enough that a true does not displace an earlier false
 )
 
@@ -406,21 +406,21 @@ FK_POSE = PublishedTopic(
 )
 
 PAUSE_SERVO = Service(
-    '~/pause_servo', 'std_srvs/SetBool', 'ignore teleoperation commands, or accept them again'
+    '~/pause_servo', 'std_srvs/SetBool', 'ignores teleoperation commands, or accepts them again'
 )
 SWITCH_COMMAND_TYPE = Service(
     '~/switch_command_type',
     'moveit_msgs/ServoCommandType',
-    'accept only twists, joint velocities or poses; where moveit_msgs has it',
+    'accepts only twists, joint velocities or poses; where moveit_msgs has it',
 )
-HOME = Service('~/home', 'std_srvs/Trigger', 'move to the joint positions of `home`')
-STOP = Service('~/stop', 'std_srvs/Trigger', 'brake and hold; goals are rejected until `~/resume`')
+HOME = Service('~/home', 'std_srvs/Trigger', 'moves to the joint positions of `home`')
+STOP = Service('~/stop', 'std_srvs/Trigger', 'brakes and holds the arm; goals are rejected until `~/resume`')
 RESUME = Service(
     '~/resume',
     'std_srvs/Trigger',
-    'accept goals again after a stop or a fault; goals from before that are rejected',
+    'accepts goals again after a stop or a fault; earlier goals are rejected',
 )
-HAND_GUIDE = Service('~/hand_guide', 'std_srvs/SetBool', 'begin or end hand guiding of a measured arm')
+HAND_GUIDE = Service('~/hand_guide', 'std_srvs/SetBool', 'begins or ends hand guiding of a measured arm')
 COMPUTE_IK = Service(
     '~/compute_ik',
     'moveit_msgs/GetPositionIK',

@@ -255,7 +255,7 @@ class Neighbours:
                 'one in another namespace or ROS_DOMAIN_ID, or set accept_other_sessions of that node'
             )
         if len(ready) > 1:
-            return f'no goals are sent to several arms at once: end all but one of {_listed(ready)}'
+            return f'goals are not sent to several arms at once: end all but one of {_listed(ready)}'
         if session and not any(one.session == session or one.any_session for one in ready):
             return 'no goals are sent yet: ik_node of this session is not ready'
         return ''
@@ -287,7 +287,7 @@ class Neighbours:
             known = {self.own.node, *(one.node for one in self.others)}
             for name in graph.publishing_nodes(self._node, topic):
                 if name not in known | self._said:
-                    said.append(f'{escaped(name)} publishes on {topic} too: the arm follows both')
+                    said.append(f'{escaped(name)} also publishes on {topic}: the arm follows both')
                     self._said.add(name)
         for one, what in self.rivals():
             if one.id not in self._said:

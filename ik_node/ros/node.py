@@ -605,8 +605,8 @@ class Descriptions:
             )
         if real:
             raise InputError(
-                'parameter robot_description cannot change while joints are measured, or while commands are '
-                'sent to a controller or driver: the real arm does not change'
+                'parameter robot_description cannot change while joints are measured or commands go to a '
+                'controller or driver: a real arm is connected'
             )
         return after.robot_description
 
@@ -625,7 +625,7 @@ class Descriptions:
             self._subscription = None
 
 
-KEPT = 'the real arm does not change; deactivate the node before another description is published'
+KEPT = 'a real arm is active: deactivate the node before publishing another description'
 
 
 class DescriptionHandler:

@@ -19,7 +19,7 @@ from ik_node.ros.conversions import (
 )
 from ik_node.solver.goal import Status
 
-NO_CLOCK = 'use_sim_time is true, but no /clock message has been received: the arm does not move'
+NO_CLOCK = 'use_sim_time is true, but no message has arrived on /clock: the arm does not move'
 
 
 class NodeTime:

@@ -225,7 +225,10 @@ def _find_log_folder() -> None:
         writable = False
     if not writable:
         os.environ['ROS_LOG_DIR'] = folder = tempfile.mkdtemp(prefix='ros-log-')
-        print(f'{home} is not writable: ROS logs to {folder}; ROS_LOG_DIR changes that', file=sys.stderr)
+        print(
+            f'{home} is not writable, so ROS logs go to {folder}. Set ROS_LOG_DIR to choose another folder',
+            file=sys.stderr,
+        )
 
 
 class Spinner:

@@ -96,7 +96,7 @@ def join(program: str) -> None:
     if len(found) > 1:
         listed = '; '.join(map(str, found))
         raise InputError(
-            f'several arms are running: choose one, such as {DOMAIN}={found[0].domain}. {listed}'
+            f'several arms are running: choose one with {DOMAIN}={found[0].domain}, for example. {listed}'
         )
     if found:
         os.environ[DOMAIN] = str(found[0].domain)

@@ -468,7 +468,7 @@ def pair_form(arm: Arm, direction: bool) -> EliminationForm | None:
             if rank < SETTLED:
                 break
         if plan.name not in best:
-            rejected.append(f'{plan.name}, but too many solutions are missed')
+            rejected.append(f'{plan.name}, but it misses too many solutions')
     if not best:
         return None
     _, plan, constants = min(best.values(), key=lambda found: found[0])

@@ -426,7 +426,7 @@ class SharedJoints:
             )
             return Status.NOT_FOUND, Reason(Cause.TIME, clock.budget, sentence)
         amount = solution.position_error
-        sentence = f'this goal can be met alone, but no solution was found together with {others}'
+        sentence = f'this goal can be met by itself, but no solution was found together with {others}'
         return Status.NOT_FOUND, Reason(Cause.CONFLICT, amount, sentence)
 
 

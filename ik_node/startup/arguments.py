@@ -173,40 +173,41 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
         f'empty: with a serial_port the one that profile names, else {SEED}',
         None,
     ),
-    'xacro_args': ('', "Arguments for the xacro file, such as 'prefix:=left_ gripper:=true'", None),
-    'base_link': ('', 'Reference link of goals; empty: the root link', None),
+    'xacro_args': ('', "Arguments of the xacro file, such as 'prefix:=left_ gripper:=true'", None),
+    'base_link': ('', 'Reference link of goals. If empty, the root link', None),
     'tip_link': (
         '',
-        'Link that carries the tool; empty: tool0, a frame between fingers, the end of the longest chain or '
-        'the link that carries the fingers',
+        'Link that carries the tool. If empty, the first that exists of: tool0, a frame between '
+        'the fingers, the end of the longest chain, the link that carries the fingers',
         None,
     ),
     'tool_axis': (
         '',
-        f"Axis of the tool in the tip frame: {', '.join(AXES)} or numbers such as '0 0.6 0.8'; "
-        'empty: as in params_file',
+        f"Tool axis in the tip frame: {', '.join(AXES)} or numbers such as '0 0.6 0.8'. If empty, "
+        'as in params_file',
         None,
     ),
     'tool_point': (
         '',
-        "Tool point in the tip frame [m], such as '0 0 0.1'; empty: as in params_file",
+        "Tool point in the tip frame [m], such as '0 0 0.1'. If empty, as in params_file",
         None,
     ),
     'params_file': (
         str(PARAMS_FILE),
-        'Parameters of the nodes of this package; launch arguments override them',
+        'Parameter file for the nodes of this package; launch arguments override it',
         None,
     ),
-    'namespace': ('', 'Namespace of every node and topic, including tf: one for each arm', None),
+    'namespace': ('', 'Namespace of every node and topic, including tf. Each arm needs its own', None),
     'use_sim_time': ('false', 'Take the time from /clock', YES_OR_NO),
     'rviz': ('true', 'Start RViz', YES_OR_NO),
     'marker': (
         'auto',
-        'Start a marker in RViz that drags the goal; auto: with RViz, if interactive_markers is installed',
+        'Start a marker that lets the goal be dragged in RViz. "auto" starts it with RViz if '
+        'interactive_markers is installed',
         ('auto', *YES_OR_NO),
     ),
     'viewer': ('false', 'Start the browser viewer; it prints the URL of its page', YES_OR_NO),
-    'page_port': ('', 'TCP port of that page; empty: as in params_file, or 8080', None),
+    'page_port': ('', 'TCP port of that page. If empty, as in params_file, or 8080', None),
     'real': (
         'false',
         'A driver publishes joint_states: ik_node reads them and sends commands on joint_commands',
@@ -214,7 +215,7 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     ),
     'sim': (
         NO_SIMULATION,
-        'Simulate the arm in MuJoCo behind a trajectory controller, which publishes joint_states',
+        'Simulate the arm in MuJoCo behind a trajectory controller that publishes joint_states',
         (NO_SIMULATION, 'mujoco'),
     ),
     'serial_port': (
@@ -246,7 +247,7 @@ ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
     'zeros': ('', f"Ticks of zero by joint, such as 'elbow_flex=2126'; {ELSE_DRIVER}", None),
     'speed_scaling': (
         '',
-        'Share of the velocity limits that motions may use; empty: as in params_file',
+        'Share of the velocity limits that motions may use. If empty, as in params_file',
         None,
     ),
     'gui': ('false', 'Start joint_state_publisher_gui; its sliders set joint goals', YES_OR_NO),

@@ -210,7 +210,8 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument('--tip-link', default='', help=option_help('tip_link'))
     parser.add_argument(
         '--tool-axis', nargs='+', metavar='AXIS',
-        help='axis of the tool in the tip frame: x, y, z, --tool-axis=-x or like 0,0.6,0.8; default: z',
+        help='tool axis in the tip frame: x, y, z, --tool-axis=-x, or numbers such as 0,0.6,0.8 '
+             '(default: z)',
     )  # fmt: skip
     parser.add_argument(
         '--track', nargs='+', metavar='TRACK',

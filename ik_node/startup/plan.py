@@ -374,7 +374,8 @@ class Planner:
         """Return whether there is a position for a track; tell if there is none."""
         if goals['track'] == NO_TRACK != track:
             self._tell(
-                f'{who} cannot follow a {track} with a fixed direction at any tested position: no track'
+                f'{who} cannot follow a {track} with a fixed direction at any tested position, so there '
+                'is no track'
             )
         return goals['track'] != NO_TRACK
 

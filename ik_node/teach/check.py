@@ -169,7 +169,7 @@ class DryRun:
         first = self.moves.setdefault(number, move)
         apart = _farthest(first.end, move.end)
         if apart is not None:
-            sentence = f'a second run reaches it with another {apart}: {REMEDY}'
+            sentence = f'a second run would reach it with a different {apart}: {REMEDY}'
             self._note(Finding(point.name, sentence))
 
     def _note(self, finding: Finding) -> None:
@@ -211,7 +211,7 @@ class DryRun:
         if q is not None:
             apart = _farthest(dict(zip(self._arm.joint_names, q.tolist(), strict=True)), joints)
             if apart is not None:
-                raise InputError(f'the line ends there with another {apart}: {REMEDY}')
+                raise InputError(f'the line ends there with a different {apart}: {REMEDY}')
         T = tip_pose(position, direction, self._arm.tool_axis, self._arm.tool_point)
         return Move(joints, T_base_tip=T)
 
@@ -254,8 +254,8 @@ class DryRun:
         names = self._arm.joint_names
         if set(point.joints) != set(names):
             raise InputError(
-                f'its joints are {join_names(point.joints)}, those of the arm {join_names(names)}: '
-                'another arm can use points of the tool only'
+                f'the point names joints {join_names(point.joints)}, but the arm has {join_names(names)}; '
+                'programs for other arms must use tool points'
             )
         targets = self._own.joint_targets(point.joints)
         return np.array([targets[name] for name in names])

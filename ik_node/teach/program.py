@@ -106,7 +106,7 @@ class Program:
     def __post_init__(self) -> None:
         names = self.names
         if len(names) > MOST_POINTS:
-            raise InputError(f'a program has at most {MOST_POINTS} points, got {len(names)}')
+            raise InputError(f'a program can have at most {MOST_POINTS} points, got {len(names)}')
         twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
         if twice is not None:
             raise InputError(f'two points are called {quoted(twice)}')
@@ -153,7 +153,7 @@ class Program:
     def parse(cls, text: str) -> Program:
         """Read the text of a file. Raises InputError with the line."""
         if len(text) > LARGEST_FILE:
-            raise InputError(f'a program has at most {LARGEST_FILE} bytes')
+            raise InputError(f'a program can have at most {LARGEST_FILE} bytes')
         try:
             _check_tokens(text)
             content = yaml.load(text, _Loader)

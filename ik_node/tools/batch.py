@@ -34,8 +34,8 @@ FIRST = 1000  # rows whose angles are looked at before all are solved
 def main(given: Sequence[str] | None = None) -> int:
     """Return 0 once every row is answered, 2 for an invalid file or argument, 130 after Ctrl-C."""
     parser = arm_parser(
-        'Solve position-plus-direction IK for every row of a file of goals. The same command continues a run '
-        'that was stopped.'
+        'Solve position-plus-direction IK for every row of a file of goals. Run the same command '
+        'again to continue a run that was stopped.'
     )
     parser.add_argument(
         'goals', help='.parquet, .csv, .arrow, .feather or .npz file, or a folder of Parquet files'
@@ -77,7 +77,7 @@ def _batch(arguments: argparse.Namespace) -> int:
             summary = job.run(workers, progress.add)
     except KeyboardInterrupt:
         say(
-            f'stopped; completed chunks are kept in {job.parts.folder}: the same command continues',
+            f'stopped; completed chunks are kept in {job.parts.folder}: run the same command to continue',
             sys.stderr,
         )
         return 130

@@ -37,8 +37,9 @@ def add_columns(parser: argparse.ArgumentParser, placed: bool = False) -> None:
     """Add the arguments that name columns; placed: of goals in a frame of their own, see ik_place."""
     group = parser.add_argument_group(
         'columns',
-        'column names: either one number per column, or one column of lists; not needed for the default '
-        'names. A name that ends with a unit, such as "x [mm]" or roll_deg, has its numbers in that unit',
+        'names of columns: either several with one number each, or one with lists; not needed '
+        'for the default names. If a name ends with a unit, such as "x [mm]" or roll_deg, the '
+        'numbers have that unit',
     )
     group.add_argument(
         '--position',
@@ -53,7 +54,7 @@ def add_columns(parser: argparse.ArgumentParser, placed: bool = False) -> None:
     )  # fmt: skip
     group.add_argument(
         '--quaternion', nargs='+', metavar='COLUMN',
-        help="orientation of the tip link's frame, whose origin the position then is",
+        help='orientation of the tip link; the position is then the origin of the tip link',
     )  # fmt: skip
     group.add_argument(
         '--order', choices=('xyzw', 'wxyz'),
@@ -62,8 +63,8 @@ def add_columns(parser: argparse.ArgumentParser, placed: bool = False) -> None:
     group.add_argument('--rotvec', nargs='+', metavar='COLUMN', help='the same as a rotation vector [rad]')
     group.add_argument(
         '--rpy', nargs='+', metavar='COLUMN',
-        help='the same as roll, pitch and yaw [rad], in this order: turned about the fixed axes x, then y, '
-        'then z, as in URDF',
+        help='the same as roll, pitch and yaw [rad], in this order: rotations about the fixed axes x, '
+             'then y, then z, as in URDF',
     )  # fmt: skip
     group.add_argument(
         '--degrees', action='store_true', help='the angles of --rpy or --rotvec are in degrees'
@@ -119,7 +120,9 @@ def output_path(given: str, source: str) -> Path:
     place, read = output.parent.resolve() / output.name, Path(source).resolve()
     same = output.exists() and read.exists() and output.samefile(read)
     if same or place == read or read in place.parents:
-        raise InputError(f'"{path_text(output)}" would be written over or into the input: name another one')
+        raise InputError(
+            f'"{path_text(output)}" would overwrite the input, or be written into it: name another output'
+        )
     return output
 
 

@@ -71,8 +71,8 @@ class Checkpoints:
             others = sorted(path.name for path in self.folder.iterdir() if not OWN.fullmatch(path.name))
             if others:
                 raise InputError(
-                    f'"{path_text(self.folder)}" is for parts of the output, but contains '
-                    f'{quoted(others[0])}: name another output'
+                    f'"{path_text(self.folder)}" is the working folder of this output, but contains an '
+                    f'unknown file, {quoted(others[0])}: name another output'
                 )
         elif self._temporary.exists():
             raise InputError(
@@ -161,8 +161,8 @@ class Checkpoints:
             yield
         except OSError as error:
             raise InputError(
-                f'cannot write "{path_text(self._output)}": {error.strerror or error}; '
-                'completed chunks are kept, the same command continues'
+                f'cannot write "{path_text(self._output)}": {error.strerror or error}; completed chunks '
+                'are kept, run the same command to continue'
             ) from None
 
 

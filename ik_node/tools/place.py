@@ -150,7 +150,7 @@ def said_of_search(
     """
     text = f'{len(grid.bases)} placements of a grid, and more between them, in {seconds:.1f} s. '
     if unmet == 0:
-        text += 'Every goal is met; a placement farther from the limits may exist'
+        text += 'All goals are met; a placement farther from the limits may exist'
     elif not steps.any():
         text += 'The region is one placement'
     else:
@@ -159,12 +159,13 @@ def said_of_search(
             part for part in (f'{shift:.0f} mm' * bool(shift), f'{turn:.1f} degrees' * bool(turn)) if part
         )
         text += (
-            f'In {100.0 * excluded:.0f} % of the region no placement meets more goals: too many are out of '
-            f'reach. In the rest, a placement with less room than {room} around it may have been missed'
+            f'In {100.0 * excluded:.0f} % of the region no placement meets more goals, because too '
+            'many are out of reach. In the rest, the search may have missed a placement with less '
+            f'room than {room} around it'
         )
     if grid.complete < 1.0:
         share = 100.0 * (1.0 - grid.complete)
-        text += f'. {share:.0f} % of the goals tried were judged by descents, which may miss solutions'
+        text += f'. {share:.0f} % of the goals were judged by descents, which may miss solutions'
     return text + ('. Self-collision is judged for the best of them only.' if collision else '.')
 
 

@@ -48,8 +48,9 @@ def main(given: Sequence[str] | None = None) -> int:
         type=float,
         default=5.0,
         metavar='DEG',
-        help='a direction counts if the tool axis is within this angle of it, with the tool point exactly at '
-        'the position (default: 5; an arm with 4 effective DoF can meet few directions exactly)',
+        help='a direction counts if the tool axis comes within this angle of it with the tool point '
+        'exactly at the position (default: 5; an arm with 4 effective DoF can meet few '
+        'directions exactly)',
     )
     parser.add_argument(
         '--directions',

@@ -53,8 +53,9 @@ POSITION, ROTVEC = ('ee.x', 'ee.y', 'ee.z'), ('ee.wx', 'ee.wy', 'ee.wz')
 def main(given: Sequence[str] | None = None) -> int:
     """Return 0 once the dataset is written, 2 for an invalid file or argument, 130 after Ctrl-C."""
     parser = arm_parser(
-        'Replace the end-effector poses of a LeRobot dataset, or of a table of episodes, by joint positions '
-        'of an arm, each episode as one path. The same command continues a run that was stopped.'
+        'Replace the end-effector poses of a LeRobot dataset, or of a table of episodes, by '
+        'joint positions of an arm, each episode as one path. Run the same command again to '
+        'continue a run that was stopped.'
     )
     parser.add_argument(
         'input', help='folder of a LeRobot dataset, v2.1 or v3.0, or with --episode a file as for ik_batch'
@@ -123,7 +124,7 @@ def _retarget(arguments: argparse.Namespace) -> int:
             reports = job.run(workers, progress.add, recordings, report)
     except KeyboardInterrupt:
         say(
-            f'stopped; completed chunks are kept in {job.parts.folder}: the same command continues',
+            f'stopped; completed chunks are kept in {job.parts.folder}: run the same command to continue',
             sys.stderr,
         )
         return 130

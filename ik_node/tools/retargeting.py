@@ -179,7 +179,7 @@ class Retargeting:
         except OSError as error:
             why = error.strerror or error
             raise InputError(
-                f'wrote "{path_text(self._output)}", but not its report or recordings: {why}'
+                f'wrote "{path_text(self._output)}", but could not write its report or recordings: {why}'
             ) from None
         return reports
 

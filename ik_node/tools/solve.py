@@ -134,7 +134,11 @@ def _as_text(
     arm: Arm, solution: Solution, every: Sequence[Solution], directed: bool, locked: Sequence[str]
 ) -> list[str]:
     head = '' if every or solution.solved else 'seed' if locked else 'closest'
-    reason = 'no solution while these joints are locked' if locked and not every else solution.reason
+    reason = (
+        'there is there is no solution while these joints are locked'
+        if locked and not every
+        else solution.reason
+    )
     lines = [
         arm.describe(),
         f'status           {solution.status.value}',

@@ -330,7 +330,7 @@ class DaskWorkers:
         """Say once that there are no workers; they may come later."""
         if not self._told and not self._client.nthreads():
             self._told = True
-            say(f'waiting: the scheduler at {self._address} has no workers', sys.stderr)
+            say(f'the scheduler at {self._address} has no workers; waiting for some', sys.stderr)
 
     def _counted(self) -> int:
         """Return the number of cores, at least one."""

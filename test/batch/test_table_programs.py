@@ -208,7 +208,7 @@ def test_a_full_disk_is_told_and_the_same_command_continues(goals, tmp_path, pro
     output = tmp_path / 'out.parquet'
     for most in (100, 20_000):  # too little for a part, and for the output
         with full_disk(most):
-            check_rejected(run(program, goals, output), 'File too large', 'same command continues')
+            check_rejected(run(program, goals, output), 'File too large', 'the same command to continue')
         assert not output.exists()
     assert run(program, goals, output).code == 0
     assert pq.read_table(output).num_rows == 600

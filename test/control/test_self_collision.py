@@ -76,8 +76,8 @@ def test_another_solution_is_taken_where_the_nearest_collides(folding):
         report = rig.ask(Goal(*folding.arm.fk(q)))
         if report.status == 'rejected':
             continue
-        switched += 'with another solution' in report.message
-        free += 'with another solution' not in report.message
+        switched += 'with a farther solution' in report.message
+        free += 'with a farther solution' not in report.message
         rig.settle()
         assert rig.state is State.HOLDING, rig.reports[-1].message
         assert least(folding, rig) > 0.0

@@ -139,8 +139,8 @@ def test_the_roll_arrives_and_unwinding_is_announced(model):
     rig, joints = driven(model, 'turns')
     most = 1.01 * SETTINGS.speed_scaling * model.arm.velocity[ROLL] / 100.0
     assert (np.abs(np.diff(joints[:, ROLL])) < most).all()
-    said = [report.message for report in rig.reports if 'meanwhile' in report.message]
+    said = [report.message for report in rig.reports if 'unwinds' in report.message]
     assert said
-    assert 'joint "wrist_roll" turns by -' in said[0]
+    assert 'joint "wrist_roll" unwinds by -' in said[0]
     rig.settle()
     assert rig.reports[-1].phase == 'arrived'

@@ -265,7 +265,7 @@ def test_after_a_stop_the_operator_has_to_close_the_clutch_again(hand):
     before = hand.point
     hand.move((0.0, 0.0, 0.0), 100, closed=True)  # the button is still held
     assert hand.point == pytest.approx(before, abs=1e-6)
-    assert 'false, then true on ~/enable' in hand.teleop.ignored
+    assert 'publish false, then true, on ~/enable' in hand.teleop.ignored
     hand.move((0.0, 0.0, 0.0), 2, closed=False)
     hand.move((0.0, -0.03, 0.0), 100, closed=True)
     hand.rig.settle()

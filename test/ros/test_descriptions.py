@@ -97,7 +97,7 @@ def test_another_description_on_the_topic_does_not_change_a_real_arm():
         client.send('measured_joint_states', client.joints(**dict.fromkeys(ARM_JOINTS, 0.1)))
         client.wait(lambda: client.samples, 'joint_states')
         client.description.publish(String(data=arm_urdf(lower=-2.5, upper=2.5)))
-        client.wait(lambda: any('real arm does not change' in s.message for s in client.statuses), 'a reason')
+        client.wait(lambda: any('a real arm is active' in s.message for s in client.statuses), 'a reason')
         rejected = client.answer('goal_joints', client.joints(yaw=1.2))
         assert 'yaw' in rejected.message
         assert abs(client.position('yaw')[0] - 0.1) < 1e-6

@@ -258,7 +258,9 @@ def test_simulated_time_drives_the_motion():
         client.description.publish(String(data=arm_urdf()))
         client.wait_said('effective DoF')
         assert not client.samples  # no time, no samples
-        assert 'no /clock message' in client.answer('goal_joints', client.joints(yaw=0.5)).message
+        assert (
+            'no message has arrived on /clock' in client.answer('goal_joints', client.joints(yaw=0.5)).message
+        )
         time = [100.0]
 
         def tick() -> None:

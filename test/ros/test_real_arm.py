@@ -135,7 +135,7 @@ def test_diagnostics_explain_why_the_arm_stands_still_and_how_old_measurements_a
         client.wait(lambda: values_of(client).get(why, '').startswith('waiting for measured'), 'the reason')
         assert values_of(client)['age of the oldest measurement [s]'] == 'inf'
         driver = driver_of(client)
-        client.wait(lambda: values_of(client)[why] == 'there was no goal yet', 'the next reason')
+        client.wait(lambda: values_of(client)[why] == 'no goal received yet', 'the next reason')
         assert 0.0 <= float(values_of(client)['age of the oldest measurement [s]']) < 1.0
         assert values_of(client)['least distance to a joint limit [rad or m]'] == '2.5000 (yaw)'
         client.answer('goal_joints', client.joints(elbow=2.0))

@@ -130,7 +130,7 @@ def test_what_waits_behind_another_arm_does_not_move_after_a_stop_and_a_resume()
         late = JointsRequest('late', two.right.joints(right_joint1=0.5), right.goals)
         two.node._inbox.put(HomeRequest('left'))
         two.node._inbox.put(late)
-        two.right.wait_said('late rejected: it was received before the arm was resumed')
+        two.right.wait_said('late rejected: the goal was sent before the arm was resumed')
         two.still()
         assert two.values(two.right.samples[-1])[two.tree.joint_names.index('right_joint1')] == -0.5
         assert two.right.answer('goal_joints', two.right.joints(right_joint1=0.1)).message.startswith(

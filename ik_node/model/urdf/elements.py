@@ -43,7 +43,7 @@ MOST_CHARACTERS = 8_000_000  # of one description: ten times the largest robots,
 SHOWN_MESSAGE = 200  # characters of the parser's message: it quotes names of any length
 USED = ('link', 'joint', 'material', 'ik_node')  # children of <robot>
 XACRO_HARMLESS = ('property', 'arg')  # left-over definitions: nothing is missing
-EXPAND = 'expand it first (xacro FILE.xacro > FILE.urdf), or give the .xacro file itself'
+EXPAND = 'expand it first (xacro FILE.xacro > FILE.urdf), or pass the .xacro file itself'
 
 _BLANKS = re.compile(r'[\s\ufeff]*')
 _DECLARATION = re.compile(r'\s*<\?xml\s')

@@ -34,7 +34,7 @@ PATIENCE = 10.0  # [s] for ik_node to appear, and to answer
 HEARD = QoSProfile(depth=100)
 ENDS = ('arrived', 'held', 'stopped')
 ARM = 'ik_node'
-SILENT = f'{ARM} is there, but has not responded within {PATIENCE:g} s. {OTHER_USER}'
+SILENT = f'{ARM} exists, but has not responded within {PATIENCE:g} s. {OTHER_USER}'
 
 
 class Goto:
@@ -160,7 +160,7 @@ class Goto:
         remote.refresh()
         self._wait(lambda: not remote.reading, SILENT)
         if len(remote.values) < len(names):
-            raise InputError(f'{ARM} has no parameter {names[0]}: there is no such tool')
+            raise InputError(f'{ARM} has no parameter {names[0]}, so there is no such tool')
         return list(remote.values.values())
 
     def _wait(self, condition: Callable[[], Any], otherwise: str) -> None:

@@ -110,7 +110,9 @@ def main(given: Sequence[str] | None = None) -> int:
         '--loops', type=int, default=1, metavar='N', help='number of runs; 0: until Ctrl-C (default: 1)'
     )
     parser.add_argument(
-        '--check', action='store_true', help='check the program from where the arm is; do not run it'
+        '--check',
+        action='store_true',
+        help='check the program from the present pose of the arm without running it',
     )
     arguments = without_ros(sys.argv[1:] if given is None else given)
     return run(_play, parser.parse_args(arguments))
@@ -132,7 +134,7 @@ def _play(arguments: argparse.Namespace) -> int:
             say('the program is rejected; the arm has not moved')
             return 1
         if arguments.check:
-            say('the program can run from where the arm is')
+            say('the program can run from the present pose of the arm')
             return 0
         runner = play.run(checked, arguments.loops)
         say('finished' if runner.state is State.FINISHED else f'ended: {runner.sentence}')

@@ -185,7 +185,7 @@ class Player:
         speed = self._parameters.values.get(SPEED, self._speed)
         if abs(speed - self._speed) > 1e-9:
             self._base = self._speed = speed
-            runner.end(f'{SPEED} was changed to {speed:g} meanwhile')
+            runner.end(f'{SPEED} was changed to {speed:g} in the meantime')
         elif now > self._asked + LOOK:
             self._asked = now
             self._parameters.refresh()
