@@ -52,18 +52,17 @@ def solve_goals(
     """
     if workers is not None:
         workers = whole('workers', workers, 1)
-    formula, search, most = pipeline.formula, pipeline.search, pipeline.restarts_before_algebra(goals)
+    form, search = NO_FORM if pipeline.form is None else pipeline.form.constants, pipeline.search
+    most = pipeline.restarts_before_algebra(goals[0]) if len(goals) else None
     q, errors = np.empty((len(goals), search.arm.n)), np.empty((len(goals), 2))
     solved, status = np.empty(len(goals), dtype=np.bool_), np.full(len(goals), Status.SOLVED)
-    form = NO_FORM if formula.form is None else formula.form.constants
-
     reasons: dict[int, Reason] = {}
     stopped = False
 
     def solve_part(part: slice) -> None:
         seeds = starts if len(starts) == 1 else starts[part]
         out = q[part], errors[part], solved[part]
-        search.search_many(form, formula.trusted, goals[part], pipeline.shells, most, seeds, *out)
+        search.search_many(form, pipeline.trusted, goals[part], pipeline.shells, most, seeds, *out)
         for k in part.start + (~solved[part]).nonzero()[0]:
             if stopped:
                 return

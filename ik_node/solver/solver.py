@@ -38,7 +38,7 @@ from .batch import seed_rows, solve_goals
 from .closest import ClosestByMethod, ClosestSearch
 from .elimination import elimination_of
 from .methods import METHODS
-from .pipeline import ByFormula, Pipeline, errors_of
+from .pipeline import Pipeline, errors_of
 from .redundancy import LockedJoints, Solver, are_named, self_motions_of
 from .spare_roll import SpareRoll
 
@@ -371,8 +371,7 @@ class SolverParts:
         if wait and served.stage is not kernels.Stage.READY:
             raise KernelError(str(served))
         self.unreachable = UnreachableGoals(arm, form, closest, search.options)
-        self.formula = ByFormula(arm, form, search.options)
-        self.pipeline = Pipeline(self.formula, self.elimination, search, closest, self.unreachable)
+        self.pipeline = Pipeline(form, self.elimination, search, closest, self.unreachable)
         self.all_solutions = AllSolutions(
             arm, form, self.elimination, self.self_motions, search, self.unreachable
         )
@@ -435,7 +434,7 @@ class IkSolver:
         self.closed_form, self.elimination = parts.closed_form, parts.elimination
         self.self_motions = parts.self_motions
         # Fewer look-ups for most goals, which take 3 us.
-        self._nearest, self._follow = parts.formula.nearest, parts.tracker.advance
+        self._nearest, self._follow = parts.pipeline.nearest_by_formula, parts.tracker.advance
         self._time_budget = time_budget
 
     def __reduce__(self) -> tuple[partial[IkSolver], tuple[Arm]]:
