@@ -386,7 +386,6 @@ class TreeModel(JointModel):
             raise InputError(f'limits of ball joints are not supported for tools that share joints: {names}')
         for name, value, allowed in (
             ('solver', settings.solver, tuple(KERNELS)),
-            ('schedule', settings.schedule, ('greedy',)),
             ('direction_weight', settings.direction_weight, (0.0,)),
         ):
             if value not in allowed:

@@ -17,7 +17,6 @@ from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.settings import HasTool, check, parameter
 from ik_node.solver.methods import METHODS
-from ik_node.solver.restarts import SCHEDULES
 from ik_node.solver.workspace_bounds import radial_bounds
 
 NO_CLUTCH = 'none'
@@ -120,12 +119,6 @@ class ArmSettings(HasTool):
     # Search
 
     solver: str = parameter('lm', 'local method', choices=tuple(METHODS))
-    solver_switches_off: str = parameter(
-        '',
-        "switches of the local method that are off, such as 'hinges, limits' of ccd; switches of "
-        'other methods are ignored',
-    )
-    schedule: str = parameter('greedy', 'annealing schedule of the random restarts', choices=tuple(SCHEDULES))
     position_tolerance: float = parameter(
         1e-4, 'position error below which a goal is solved [m]', low=1e-12, high=1.0
     )
@@ -143,32 +136,16 @@ class ArmSettings(HasTool):
     )
 
     def check_search(self) -> None:
-        """Raise InputError for switches that no method has, and a weight that the method does not support."""
-        self._switches_off()
+        """Raise InputError for a weight that the method does not support."""
         if self.direction_weight and self.solver != 'lm':
             raise InputError(
                 f'parameter direction_weight must be 0 for solver {self.solver}: it is supported by lm only'
             )
 
-    def _switches_off(self) -> list[str]:
-        """Return the names in solver_switches_off. Raises InputError."""
-        names = self.solver_switches_off.replace(',', ' ').split()
-        known = sorted({switch for method in METHODS.values() for switch in method.switches})
-        if not set(names) <= set(known):
-            raise InputError(
-                f'parameter solver_switches_off must be any of {", ".join(known)}, '
-                f'got {self.solver_switches_off!r}'
-            )
-        return names
-
     def search(self) -> dict[str, Any]:
         """Return the arguments of IkSolver besides the arm."""
         return {
             'method': self.solver,
-            'method_options': dict.fromkeys(
-                (name for name in METHODS[self.solver].switches if name in self._switches_off()), False
-            ),
-            'schedule': self.schedule,
             'position_tolerance': self.position_tolerance,
             'direction_tolerance': self.direction_tolerance,
             'restarts': self.restarts,

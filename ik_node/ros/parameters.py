@@ -31,6 +31,7 @@ from .interfaces import given_parameters
 QOS = 'qos_overrides.'  # parameters of rclpy
 RENAMED = {'page_port': 'port', 'serial_port': 'port'}  # from these: ignored, another port would be taken
 REMOVED = ('joint_signs', 'joint_offsets')  # without them an arm that needed them would move elsewhere
+ONLY_IN_PYTHON = {'schedule': 'schedule', 'solver_switches_off': 'method_options'}  # arguments of IkSolver
 
 
 def descriptor(field: dataclasses.Field[Any]) -> ParameterDescriptor:
@@ -109,7 +110,12 @@ def warn_of_unknown(node: Node) -> None:
     of_ik_node = {field.name for field in dataclasses.fields(ArmSettings)}
     for name in given_parameters(node):
         tool_parameter = name.rpartition('.')[2] in OF_TOOL and node.get_name() != 'ik_node'
-        if not (node.has_parameter(name) or name in of_ik_node or tool_parameter or name.startswith(QOS)):
+        if name in ONLY_IN_PYTHON:
+            node.get_logger().warning(
+                f'the parameter {name} has been removed and is ignored: programs in Python set it '
+                f'by the argument {ONLY_IN_PYTHON[name]} of IkSolver'
+            )
+        elif not (node.has_parameter(name) or name in of_ik_node or tool_parameter or name.startswith(QOS)):
             node.get_logger().warning(
                 f'there is no parameter "{name}"; parameters: {join_names(names, name)}'
             )

@@ -241,7 +241,6 @@ class SlowMotion:
         self,
         T_base_goal: Array | None,
         values: Mapping[str, float],
-        switches_off: Sequence[str],
         **options: Any,
     ) -> None:
         """Process the inputs of the panel and show the next frame.
@@ -257,11 +256,11 @@ class SlowMotion:
             return
         playback, button = self._playback, self._panel.take_button()
         playback.rate = self._panel.rate
-        chosen = (*self._panel.methods, *switches_off)
+        chosen = (*self._panel.methods, *self._panel.switches_off)
         stale = bool(playback.descents) and chosen != self._chosen
         new = button in (PLAY, STEP) and not playback.descents
         if button == RESTART or stale or new or steady() >= self._start_at:
-            self._start(T_base_goal, values, switches_off, options)
+            self._start(T_base_goal, values, options)
             self._chosen = chosen
             playback.playing = button != STEP
         elif button == STEP:
@@ -274,15 +273,13 @@ class SlowMotion:
         self._draw(values)
         self._panel.show(playback)
 
-    def _start(
-        self, T_base_goal: Array, values: Mapping[str, float], off: Sequence[str], options: Mapping[str, Any]
-    ) -> None:
+    def _start(self, T_base_goal: Array, values: Mapping[str, float], options: Mapping[str, Any]) -> None:
         arm = self._arm
         assert arm is not None
         self._start_at = math.inf
         goal = Goal(*tool_at(arm, T_base_goal))
         seed = np.array([values.get(name, 0.0) for name in arm.joint_names])
-        descents = []
+        descents, off = [], self._panel.switches_off
         for method in self._panel.methods:
             switches = {switch: False for switch in METHODS[method].switches if switch in off}
             descents.append(
@@ -339,6 +336,13 @@ class SlowMotionPanel:
             )
             self._first = gui.add_dropdown('Method', tuple(METHODS), initial_value='lm')
             self._second = gui.add_dropdown('Beside it', (NONE, *METHODS), initial_value=NONE)
+            self._switches = {
+                switch: gui.add_checkbox(
+                    f'{method}: {switch}', True, hint=f'Turn this part of {method} on or off.'
+                )
+                for method, row in METHODS.items()
+                for switch in row.switches
+            }
             self._rate = gui.add_slider('Steps per s', 0.5, 20.0, 0.5, 3.0)
             self._buttons = gui.add_button_group('Playback', (PLAY, PAUSE, STEP, RESTART))
             self._report = gui.add_html('')
@@ -358,6 +362,11 @@ class SlowMotionPanel:
     def methods(self) -> list[str]:
         """The methods to watch, one or two."""
         return [method for method in (self._first.value, self._second.value) if method != NONE]
+
+    @property
+    def switches_off(self) -> list[str]:
+        """The parts of methods that users have turned off."""
+        return [switch for switch, box in self._switches.items() if not box.value]
 
     @property
     def rate(self) -> float:
@@ -392,7 +401,7 @@ class SlowMotionPanel:
         update(self._report, content=panel.box(content) if content else '')
 
 
-SOLVER, SWITCHES_OFF = 'solver', 'solver_switches_off'  # parameters of ik_node
+SOLVER = 'solver'  # parameter of ik_node
 ORDER = 1e6  # of the folder: below the joints
 
 
@@ -412,33 +421,12 @@ class MethodsPanel:
                 disabled=True,
                 hint='Local method of ik_node. The closed form is used with lm only.',
             )
-            self._switches = {
-                switch: gui.add_checkbox(
-                    f'{method}: {switch}',
-                    True,
-                    disabled=True,
-                    hint=f'A part of {method} that can be switched off.',
-                )
-                for method, row in METHODS.items()
-                for switch in row.switches
-            }
             self._answer = gui.add_html('')
         self._solver.on_update(self._on_solver)
-        for box in self._switches.values():
-            box.on_update(self._on_switch)
 
     @by_user
     def _on_solver(self, event: viser.GuiEvent[Any]) -> bool:
         return self._changed.add({SOLVER: event.target.value})
-
-    @by_user
-    def _on_switch(self, _: viser.GuiEvent[Any]) -> bool:
-        return self._changed.add({SWITCHES_OFF: ', '.join(self.switches_off)})
-
-    @property
-    def switches_off(self) -> list[str]:
-        """The switches that the page shows as off."""
-        return [switch for switch, box in self._switches.items() if not box.value]
 
     def take(self) -> dict[str, str]:
         """Return the parameters that users changed since the last call, by name."""
@@ -446,17 +434,11 @@ class MethodsPanel:
 
     def show(self, values: Mapping[str, Any]) -> None:
         """Show the parameters of ik_node; none without ik_node."""
-        for control in (self._solver, *self._switches.values()):
-            if control.disabled is bool(values):
-                control.disabled = not values
+        if self._solver.disabled is bool(values):
+            self._solver.disabled = not values
         changed = merged(self._changed.waiting())
         if SOLVER not in changed and values.get(SOLVER) in METHODS:
             self._solver.value = values[SOLVER]  # type: ignore[misc]
-        if SWITCHES_OFF not in changed and SWITCHES_OFF in values:
-            off = values[SWITCHES_OFF].replace(',', ' ').split()
-            for switch, box in self._switches.items():
-                if box.value is (switch in off):
-                    box.value = switch not in off  # type: ignore[misc]
 
     def answer(self, rejection: str) -> None:
         """Show that ik_node has accepted a change, or why it rejected it."""
@@ -466,7 +448,7 @@ class MethodsPanel:
 
 # Parameters of ik_node; the last two decide whether the lengths of links may change.
 TOLERANCES = ('position_tolerance', 'direction_tolerance')
-PARAMETERS = (SOLVER, SWITCHES_OFF, *TOLERANCES, OUTPUT, MEASURED)
+PARAMETERS = (SOLVER, *TOLERANCES, OUTPUT, MEASURED)
 
 
 class Methods(Section):
@@ -520,7 +502,7 @@ class Methods(Section):
         self._watching = self.watching
         scene = self._tool.scene if self._tool is not None else None
         T_base_goal = scene.gizmo_pose() if scene is not None and self.watching else None
-        self._slow.update(T_base_goal, moment.values, self._panel.switches_off, **moment.options)
+        self._slow.update(T_base_goal, moment.values, **moment.options)
 
     def close(self) -> None:
         """End the threads."""

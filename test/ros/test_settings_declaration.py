@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import rclpy
@@ -16,7 +17,7 @@ from rclpy.parameter import Parameter
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
-from ik_node.ros.parameters import declare, on_change
+from ik_node.ros.parameters import ONLY_IN_PYTHON, declare, on_change
 from ik_node.solver.solver import IkSolver
 from ik_node.tracks import TrackSettings
 
@@ -63,7 +64,7 @@ def test_every_parameter_says_what_it_is_and_what_is_allowed(kind):
 
 
 def test_the_node_can_set_all_that_solver_and_arm_can_be_given():
-    in_python_only = {'closed_form', 'compile'}
+    in_python_only = {'closed_form', 'compile', *ONLY_IN_PYTHON.values()}
     options = set(inspect.signature(IkSolver).parameters) - {'arm', *in_python_only}
     assert set(ArmSettings().search()) == options
     tool = set(inspect.signature(Arm).parameters) - {'robot'}
@@ -82,7 +83,6 @@ def test_the_node_can_set_all_that_solver_and_arm_can_be_given():
         ('restarts', 1.5, 'whole number'),
         ('on_unreachable', 'jump', "auto, closest, hold, got 'jump'"),
         ('solver', 'magic', 'lm'),
-        ('solver_switches_off', 'limits, magic', 'direction, hinges, limits'),
         ('tip_link', 3, 'string'),
         ('publish_description', 1, 'true or false'),
         ('tool_axis', [0.0, 1.0], '3 finite numbers'),
@@ -105,10 +105,7 @@ def test_a_node_does_not_start_with_nonsense(make_node):
 
 
 def test_options_are_those_of_the_solver():
-    off = 'hinges, limits'
-    options = ArmSettings(solver='ccd', solver_switches_off=off).search()['method_options']
-    assert options == {'hinges': False, 'limits': False}
-    assert ArmSettings(solver_switches_off=off).search()['method_options'] == {}
+    assert ArmSettings(solver='ccd').search()['method'] == 'ccd'
     assert ArmSettings(direction_weight=0.1).search()['direction_weight'] == 0.1
     with pytest.raises(InputError, match='direction_weight'):
         ArmSettings(direction_weight=0.1, solver='ccd')
@@ -125,6 +122,21 @@ def test_a_node_starts_with_the_values_it_was_given(make_node):
     assert settings == dataclasses.replace(
         ArmSettings(), publish_rate=50.0, tool_axis=(1.0, 0.0, 0.0), tip_link='hand'
     )
+
+
+def test_a_removed_search_parameter_is_ignored_with_a_warning_that_says_where_it_is_now(
+    make_node, monkeypatch
+):
+    node = make_node(schedule='metropolis', solver_switches_off='limits', restarts=3)
+    warnings = []
+    monkeypatch.setattr(node, 'get_logger', lambda: SimpleNamespace(warning=warnings.append))
+    assert declare(node, ArmSettings) == ArmSettings(restarts=3)
+    arguments = {'schedule': 'schedule', 'solver_switches_off': 'method_options'}
+    assert warnings == [
+        f'the parameter {old} has been removed and is ignored: programs in Python set it by the '
+        f'argument {new} of IkSolver'
+        for old, new in arguments.items()
+    ]
 
 
 def test_descriptors_tell_text_and_range(make_node):

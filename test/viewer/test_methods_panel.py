@@ -233,10 +233,6 @@ def test_the_solver_is_chosen_while_the_node_runs(served: tuple[Page, Node]) -> 
     page.choose('Solver', 'ccd')
     page.wait(lambda: node.get('solver') == 'ccd', 'the solver')
     page.wait(lambda: 'Accepted by ik_node' in page.words(), 'the answer')
-    page.choose('ccd: limits', False)
-    page.wait(lambda: node.get('solver_switches_off') == 'limits', 'the switch')
-    page.choose('ccd: limits', True)
-    page.wait(lambda: node.get('solver_switches_off') == '', 'the switch')
     page.choose('Solver', 'lm')
     page.wait(lambda: node.get('solver') == 'lm', 'the solver')
 
@@ -245,11 +241,6 @@ def test_changes_of_others_are_followed(served: tuple[Page, Node]) -> None:
     page, node = served
     node.set('solver', 'dls')
     page.wait(lambda: page.control('Solver')['value'] == 'dls', 'the choice')
-    node.set('solver_switches_off', 'hinges, direction')
-    page.wait(lambda: page.control('ccd: hinges')['value'] is False, 'the first switch')
-    assert page.control('ccd: direction')['value'] is False
-    assert page.control('ccd: limits')['value'] is True
-    node.set('solver_switches_off', '')
     node.set('solver', 'lm')
     page.wait(lambda: page.control('Solver')['value'] == 'lm', 'the choice')
 
@@ -264,7 +255,7 @@ def test_a_rejection_is_shown_and_the_choice_goes_back(served: tuple[Page, Node]
     node.set('direction_weight', 0.0)
 
 
-def test_switches_count_in_slow_motion_too(served: tuple[Page, Node], arm: Arm) -> None:
+def test_switches_turn_parts_of_a_method_off_in_slow_motion(served: tuple[Page, Node], arm: Arm) -> None:
     page, node = served
     page.wait(lambda: page.nodes['/base/goal']['visible'], 'the gizmo')
     solver = {
