@@ -153,6 +153,7 @@ class ClosestSearch:
     Remaining freedom is used to stay near the seed. The position is minimised first and alone, so that its
     error depends neither on the direction nor on the seed: by formula if axes 2, 3, 4 are parallel, else by
     descents until another minimum is unlikely (see docs).
+    Of a method other than lm, descents of that method alone find it, for comparison of methods.
     direction_weight [m/rad]: minimise position_error^2 + (direction_weight * direction_error)^2 instead.
     Inside, lengths are in the unit of UnitSize: a larger arm has the same directions. equal [m]: position
     errors that differ by less are equally good.
@@ -210,6 +211,9 @@ class ClosestSearch:
         position is known to be out of reach. endless: ignore the limits of revolute joints and, where no
         formula serves, the direction.
         """
+        if not self.search.is_lm:
+            q = found.copy()
+            return ClosestConfiguration(q, *self.search.approach(goal, q, deadline, beyond), None)
         arm, size, whole = self.arm, self._size, self._size.goal(goal.packed)
         packed, start = self._within_far(whole), seed / size.units
         limits, opened = (self._endless, self._endless) if endless else (size.limits, self._opened)
@@ -338,27 +342,6 @@ class ClosestSearch:
         near = goal.copy()
         near[:DIRECTION] = base + self._far * (goal[:DIRECTION] / distance - base / distance)
         return near
-
-
-class ClosestByMethod(ClosestSearch):
-    """The closest configuration by a local method alone, for comparison of methods."""
-
-    def __init__(self, search: RandomRestarts) -> None:
-        """search: the random restarts of the method."""
-        super().__init__(search, None, None)
-
-    def find(
-        self,
-        goal: Goal,
-        seed: Array,  # noqa: ARG002 - the search started there
-        found: Array,
-        deadline: float = math.inf,
-        beyond: bool = False,
-        endless: bool = False,  # noqa: ARG002
-    ) -> ClosestConfiguration:
-        """As ClosestSearch.find, by descents of the method from found (n,)."""
-        q = found.copy()
-        return ClosestConfiguration(q, *self.search.approach(goal, q, deadline, beyond), None)
 
 
 def endless(limits: Array, period: Array) -> Array:

@@ -88,7 +88,7 @@ class RandomRestarts:
         self.restarts = restarts
         self.time_budget = time_budget
         self.random_seed = random_seed
-        self._name, self._kernel = method, f'search_{method}'
+        self._name, self._kernel, self.is_lm = method, f'search_{method}', method == 'lm'
         self._first_state = np.array([random_seed], dtype=np.uint64)
         self.options = search_options(
             method, arm.reach, position_tolerance, direction_tolerance, schedule, method_options
@@ -112,7 +112,7 @@ class RandomRestarts:
 
     def _descend(self) -> Callable[..., int]:
         if not self.method.module:
-            if self._name != 'lm':  # whose few iterations plain Python does in time
+            if not self.is_lm:  # whose few iterations plain Python does in time
                 kernels.prepare((f'local_{self._name}',))
             return getattr(kernels, f'local_{self._name}')
         return import_module(self.method.module).descend
@@ -163,7 +163,7 @@ class RandomRestarts:
 
         If search solves a goal before it first checks the clock, the bits are the same here.
         """
-        if self._name != 'lm':
+        if not self.is_lm:
             solved[:] = False
             return
         restarts_allowed = self.restarts if most is None else min(most, self.restarts)

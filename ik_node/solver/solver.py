@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,62 +35,15 @@ from ik_node.solver.unreachable import UnreachableGoals
 from ik_node.steady import steady
 
 from .batch import seed_rows, solve_goals
-from .closest import ClosestByMethod, ClosestSearch
+from .closest import ClosestSearch
 from .elimination import elimination_of
 from .methods import METHODS
 from .pipeline import Pipeline, errors_of
-from .redundancy import LockedJoints, Solver, are_named, self_motions_of
+from .redundancy import LockedJoints, are_named, self_motions_of
 from .spare_roll import SpareRoll
 
 if TYPE_CHECKING:
     from .proof import Proof
-
-COMPILE = ('background', 'wait')
-
-
-class SolverOptions(NamedTuple):
-    """The options of IkSolver; see there."""
-
-    method: str
-    method_options: Mapping[str, bool] | None
-    schedule: str
-    closed_form: bool
-    position_tolerance: float
-    direction_tolerance: float
-    restarts: int
-    time_budget: float
-    random_seed: int
-    direction_weight: float | None
-    compile: str
-
-    def checked(self) -> SolverOptions:
-        """Return them with plain floats and integers. Raises InputError.
-
-        method_options and schedule are left to RandomRestarts.
-        """
-        method, weight = self.method, self.direction_weight
-        if not isinstance(self.compile, str) or self.compile not in COMPILE:
-            raise InputError(f'compile must be one of {", ".join(COMPILE)}, got {safe_repr(self.compile)}')
-        if not isinstance(method, str) or method not in METHODS:
-            raise InputError(f'method must be one of {", ".join(METHODS)}, got {safe_repr(method)}')
-        if not isinstance(self.closed_form, (bool, np.bool_)):
-            raise InputError(f'closed_form must be True or False, got {safe_repr(self.closed_form)}')
-        if weight is not None:
-            weight = positive('direction_weight', weight)
-            if method != 'lm':
-                raise InputError(
-                    'direction_weight is supported by method lm only, '
-                    f'got {safe_repr(method)} with {weight!r}'
-                )
-        return self._replace(
-            position_tolerance=positive('position_tolerance', self.position_tolerance),
-            direction_tolerance=positive('direction_tolerance', self.direction_tolerance),
-            restarts=whole('restarts', self.restarts, 0),
-            time_budget=positive('time_budget', self.time_budget, finite=False),
-            random_seed=whole('random_seed', self.random_seed, 0, 2**63 - 1),
-            direction_weight=weight,
-        )
-
 
 AT_LIMIT = 1e-4  # rad or m: a branch that ends this close to a limit ends at the limit
 
@@ -334,51 +287,7 @@ def _breaks(arm: Arm, goals: Array, options: Array, path: Array) -> NDArray[np.i
     return np.array(breaks, dtype=np.int64)
 
 
-class SolverParts:
-    """The parts of IkSolver. closed_form, elimination, self_motions: None where the geometry has none."""
-
-    def __init__(self, arm: Arm, options: SolverOptions, solver_of: Callable[[Arm], Solver]) -> None:
-        """options: checked. solver_of: makes the solver of a smaller arm. Raises InputError, KernelError."""
-        method, wait = options.method, options.compile == 'wait'
-        served = kernels.prepare(kernels_of(method), wait=wait)
-        algebra = method == 'lm' and options.closed_form
-        self.closed_form = form = recognise(arm) if algebra else None
-        self.search = search = RandomRestarts(
-            arm,
-            method,
-            options.position_tolerance,
-            options.direction_tolerance,
-            options.restarts,
-            options.time_budget,
-            options.random_seed,
-            options.schedule,
-            options.method_options,
-        )
-        place_form = recognise_without_roll(arm) if form is None and algebra else form
-        closest = (
-            ClosestSearch(search, place_form, options.direction_weight)
-            if method == 'lm'
-            else ClosestByMethod(search)
-        )
-        self.locked = LockedJoints(arm, solver_of)
-        exact = form is not None and form.exact
-        self.elimination = elimination_of(arm, search.options) if algebra and not exact else None
-        self.self_motions = self_motions_of(arm, self.locked, search.options) if algebra else None
-        if self.self_motions is not None:
-            served = kernels.prepare(('eliminated', 'find_families'), wait=wait)
-        elif self.elimination is not None:
-            served = kernels.prepare(('eliminated',), wait=wait)
-        if wait and served.stage is not kernels.Stage.READY:
-            raise KernelError(str(served))
-        self.unreachable = UnreachableGoals(arm, form, closest, search.options)
-        self.pipeline = Pipeline(form, self.elimination, search, closest, self.unreachable)
-        self.all_solutions = AllSolutions(
-            arm, form, self.elimination, self.self_motions, search, self.unreachable
-        )
-        self.tracker = Tracker(arm, form, search.options)
-        self.roll = SpareRoll(arm, search.met)
-
-
+COMPILE = ('background', 'wait')
 SOLVING_BUDGET = 5.0  # s, of solve: far more than any goal takes with compiled kernels
 LISTING_BUDGET = 0.1  # s, of solve_all
 PROVING_BUDGET = 20.0  # s, of prove
@@ -428,14 +337,54 @@ class IkSolver:
         options = {name: value for name, value in locals().items() if name not in ('self', 'arm')}
         if not isinstance(arm, Arm):
             raise InputError(f'arm must be an Arm, got {safe_repr(arm)}')
+        _check_choices(method, compile, closed_form)
+        weight = None if direction_weight is None else positive('direction_weight', direction_weight)
+        if weight is not None and method != 'lm':
+            raise InputError(
+                f'direction_weight is supported by method lm only, got {safe_repr(method)} with {weight!r}'
+            )
         self._solver_of = partial(IkSolver, **options)
-        self._parts = parts = SolverParts(arm, SolverOptions(**options).checked(), self._solver_of)
         self.arm, self.method = arm, method
-        self.closed_form, self.elimination = parts.closed_form, parts.elimination
-        self.self_motions = parts.self_motions
+        position_tolerance = positive('position_tolerance', position_tolerance)
+        direction_tolerance = positive('direction_tolerance', direction_tolerance)
+        restarts = whole('restarts', restarts, 0)
+        self._time_budget = positive('time_budget', time_budget, finite=False)
+        random_seed = whole('random_seed', random_seed, 0, 2**63 - 1)
+        served = kernels.prepare(kernels_of(method), wait=compile == 'wait')
+        algebra = method == 'lm' and closed_form
+        self.closed_form = form = recognise(arm) if algebra else None
+        self._search = search = RandomRestarts(
+            arm,
+            method,
+            position_tolerance,
+            direction_tolerance,
+            restarts,
+            self._time_budget,
+            random_seed,
+            schedule,
+            method_options,
+        )
+        self._locked = LockedJoints(arm, self._solver_of)
+        exact = form is not None and form.exact
+        self.elimination = elimination_of(arm, search.options) if algebra and not exact else None
+        self.self_motions = self_motions_of(arm, self._locked, search.options) if algebra else None
+        needed = [] if self.elimination is None and self.self_motions is None else ['eliminated']
+        needed += [] if self.self_motions is None else ['find_families']
+        if needed:
+            served = kernels.prepare(tuple(needed), wait=compile == 'wait')
+        if compile == 'wait' and served.stage is not kernels.Stage.READY:
+            raise KernelError(str(served))
+        position_form = recognise_without_roll(arm) if form is None and algebra else form
+        closest = ClosestSearch(search, position_form, weight)
+        unreachable = UnreachableGoals(arm, form, closest, search.options)
+        self._pipeline = Pipeline(form, self.elimination, search, closest, unreachable)
+        self._all_solutions = AllSolutions(
+            arm, form, self.elimination, self.self_motions, search, unreachable
+        )
+        self._tracker = Tracker(arm, form, search.options)
+        self._roll = SpareRoll(arm, search.met)
         # Fewer look-ups for most goals, which take 3 us.
-        self._nearest, self._follow = parts.pipeline.nearest_by_formula, parts.tracker.advance
-        self._time_budget = time_budget
+        self._nearest, self._follow = self._pipeline.nearest_by_formula, self._tracker.advance
 
     def __reduce__(self) -> tuple[partial[IkSolver], tuple[Arm]]:
         """Copy and unpickle by the arguments of the constructor."""
@@ -462,10 +411,10 @@ class IkSolver:
             budget = positive('time_budget', time_budget, finite=False)
         solution = self._nearest(packed, q)
         if solution is True or solution is False:
-            solution = self._parts.pipeline(goal, q, solution, budget)
+            solution = self._pipeline(goal, q, solution, budget)
         if math.isnan(packed[LATERAL]):
             return solution
-        return self._parts.roll.aligned(goal, self._start(seed), solution)
+        return self._roll.aligned(goal, self._start(seed), solution)
 
     def align_lateral(self, goal: Goal, seed: ArrayLike, solution: Solution) -> Solution:
         """Return solution, its spare roll turned towards goal.lateral, near seed (n,), with lateral_error.
@@ -476,7 +425,7 @@ class IkSolver:
         if not isinstance(solution, Solution):
             raise InputError(f'solution must be a Solution, got {safe_repr(solution)}')
         self.arm.checked(solution.q, 'q of solution')
-        return self._parts.roll.aligned(goal, self.arm.checked(seed, 'seed'), solution)
+        return self._roll.aligned(goal, self.arm.checked(seed, 'seed'), solution)
 
     def solve_all(
         self,
@@ -504,8 +453,8 @@ class IkSolver:
         if time_budget is not None:
             budget = positive('time_budget', time_budget, finite=False)
         if are_named(locked_joints):
-            return self._parts.locked.solve_all(goal, near, locked_joints, self.evaluate, budget)
-        return self._parts.all_solutions.solutions(goal, near, budget)
+            return self._locked.solve_all(goal, near, locked_joints, self.evaluate, budget)
+        return self._all_solutions.solutions(goal, near, budget)
 
     def prove(self, goal: Goal, seed: ArrayLike | None = None, time_budget: float = PROVING_BUDGET) -> Proof:
         """Find every solution within the limits as solve_all does, with a proof by interval arithmetic.
@@ -536,7 +485,7 @@ class IkSolver:
         """
         goals = pack_goals(positions, directions)
         starts = self.arm.middle[None].copy() if seeds is None else seed_rows(seeds, len(goals), self.arm.n)
-        return solve_goals(self._parts.pipeline, self.solve, goals, starts, workers)
+        return solve_goals(self._pipeline, self.solve, goals, starts, workers)
 
     def track(
         self,
@@ -563,7 +512,7 @@ class IkSolver:
         solution = self._follow(goal, now, last, solve)
         if math.isnan(goal.packed[LATERAL]) or solution.status is not Status.SOLVED:
             return solution
-        return self._parts.roll.aligned(goal, last, solution)
+        return self._roll.aligned(goal, last, solution)
 
     def solve_nearby(self, goal: Goal, q: ArrayLike, largest_move: ArrayLike | None = None) -> Solution:
         """Find the closest configuration that a continuous motion from configuration q (n,) reaches.
@@ -574,8 +523,8 @@ class IkSolver:
         """
         now = self.arm.checked(q, 'q')
         move = None if largest_move is None else self.arm.checked(largest_move, 'largest_move')
-        errors = self._parts.search.refine(checked_goal(goal), now, move)
-        if self._parts.search.met(*errors):
+        errors = self._search.refine(checked_goal(goal), now, move)
+        if self._search.met(*errors):
             return Solution(Status.SOLVED, now, *errors)
         reason = Reason(Cause.SEARCH_ENDED, 0.0, 'no solution nearby')
         return Solution(Status.NOT_FOUND, now, *errors, reason)
@@ -589,7 +538,7 @@ class IkSolver:
         for name, array, size in (('goal', goal, 9), ('q', q, self.arm.n), ('before', before, self.arm.n)):
             if not is_array(array, size):
                 raise InputError(f'{name} must be a writable array of {size} floats, got {safe_repr(array)}')
-        return self._parts.tracker.step(goal, q, before)[0]
+        return self._tracker.step(goal, q, before)[0]
 
     def steps(self, goal: Goal, seed: ArrayLike | None = None) -> Iterator[Array]:
         """Yield the joints (n,) of one descent by the method from seed (n,): at its start and after each.
@@ -597,7 +546,7 @@ class IkSolver:
         Steps are iterations or sweeps; the last joints are the result of the descent, which random restarts
         repeat. Raises InputError for a seed of the wrong length or with NaN.
         """
-        return self._parts.search.steps(checked_goal(goal), self._start(seed))
+        return self._search.steps(checked_goal(goal), self._start(seed))
 
     def solve_path(
         self,
@@ -615,7 +564,7 @@ class IkSolver:
         """
         goals = pack_goals(positions, directions)
         start, budget = self._start(seed), positive('time_budget', time_budget, finite=False)
-        options = self._parts.search.options
+        options = self._search.options
         return best_path(self.arm, self.closed_form, goals, options, start, self.solve_all, budget)
 
     def evaluate(self, goal: Goal, q: ArrayLike, restarts: int = 0) -> Solution:
@@ -625,9 +574,19 @@ class IkSolver:
         """
         q, restarts = self.arm.checked(q, 'q'), whole('restarts', restarts, 0)
         errors = self.errors(goal, q)
-        status = Status.SOLVED if self._parts.search.met(*errors) else Status.NOT_FOUND
+        status = Status.SOLVED if self._search.met(*errors) else Status.NOT_FOUND
         return Solution(status, q, *errors, restarts=restarts)
 
     def errors(self, goal: Goal, q: ArrayLike) -> tuple[float, float]:
         """Return (position error [m], direction error [rad]) of configuration q (n,) by FK."""
         return errors_of(self.arm, checked_goal(goal).packed, q)
+
+
+def _check_choices(method: Any, compile_: Any, closed_form: Any) -> None:
+    """Raise InputError for options of IkSolver that are none of the allowed ones."""
+    if not isinstance(compile_, str) or compile_ not in COMPILE:
+        raise InputError(f'compile must be one of {", ".join(COMPILE)}, got {safe_repr(compile_)}')
+    if not isinstance(method, str) or method not in METHODS:
+        raise InputError(f'method must be one of {", ".join(METHODS)}, got {safe_repr(method)}')
+    if not isinstance(closed_form, (bool, np.bool_)):
+        raise InputError(f'closed_form must be True or False, got {safe_repr(closed_form)}')

@@ -185,8 +185,7 @@ def from_lock(one: BallArm, count: int) -> tuple[float, float]:
         middle = arm.joint_names.index('ball1')
         seeds[:, middle] = 0.0 if ' zyz ' in one.name else math.pi / 2
         found = [
-            solver._parts.search.search(Goal(*arm.fk(q)), seed, 0.0)
-            for q, seed in zip(goals, seeds, strict=True)
+            solver._search.search(Goal(*arm.fk(q)), seed, 0.0) for q, seed in zip(goals, seeds, strict=True)
         ]
         shares.append(float(np.mean([result.solved for result in found])))
     return shares[0], shares[1]

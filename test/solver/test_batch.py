@@ -171,12 +171,12 @@ def test_the_quota_of_the_container_counts(text, most, tmp_path, monkeypatch):
 def test_a_batch_starts_no_more_threads_than_cores(monkeypatch):
     monkeypatch.setattr('os.cpu_count', lambda: 64)
     solver, seen, before = IkSolver(arm_of('seed_arm')), set(), threading.active_count()
-    solve = type(solver._parts.search).search_many
+    solve = type(solver._search).search_many
 
     def watched(self, *arguments):
         seen.add(threading.active_count() - before)
         return solve(self, *arguments)
 
-    monkeypatch.setattr(type(solver._parts.search), 'search_many', watched)
+    monkeypatch.setattr(type(solver._search), 'search_many', watched)
     solver.solve_batch(*goals_of(solver.arm, 4096))
     assert max(seen) <= batch.usable_cores()

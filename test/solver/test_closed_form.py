@@ -55,7 +55,7 @@ def by_formula(solver: IkSolver, goal: Goal, seed) -> np.ndarray:
     """Every solution that the formula alone finds, (k, n)."""
     found = np.empty((kernels.MOST_CANDIDATES, solver.arm.n))
     model = solver.arm.joints, solver.arm.tool, solver.arm.limits, solver.arm.period
-    constants, options = solver.closed_form.constants, solver._parts.search.options
+    constants, options = solver.closed_form.constants, solver._search.options
     count, _ = kernels.formula_solutions(*model, constants, goal.packed, options, np.array(seed), found)
     return found[:count]
 

@@ -46,6 +46,6 @@ def test_known_poses_are_no_sample_that_a_caller_would_draw():
     """Else goals drawn with the solver's own seed are solved by looking them up."""
     arm = shipped_cases()[0].arm()
     for seed in range(3):
-        known = IkSolver(arm, random_seed=seed)._parts.search.table[: arm.n].T
+        known = IkSolver(arm, random_seed=seed)._search.table[: arm.n].T
         for other in range(10):
             assert not np.isin(arm.sample(np.random.default_rng(other), len(known)), known).any()

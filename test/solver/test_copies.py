@@ -115,7 +115,7 @@ def test_a_solver_and_its_arm_are_freed_at_once_without_the_garbage_collector():
     assert solver.solve_all(goal, arm.middle, locked_joints=[names[0]])
     assert solver.solve_all(goal, arm.middle, locked_joints=[names[2]]) is not None
     solver.track(goal, arm.middle)
-    gone = [weakref.ref(one) for one in (solver, arm, solver._parts.locked)]
+    gone = [weakref.ref(one) for one in (solver, arm, solver._locked)]
     gc.disable()
     try:
         del solver, arm
