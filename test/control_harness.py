@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from small_arm import ARM_JOINTS, PARAMETERS
 
+from ik_node.control.checks import Gate, States
 from ik_node.control.controller import ArmController
 from ik_node.control.joints import CALM
 from ik_node.control.models import ArmModel
@@ -50,6 +51,19 @@ class Kept(Output):
 
     def take(self, sample: Setpoint) -> None:
         self.samples.append(sample)
+
+
+def reject(
+    gate: Gate, values: object, rates: object = 0.0, dt: float = PERIOD, moving: bool = True
+) -> str | None:
+    """Why a gate alone rejects a setpoint dt [s] after the last one; it continues from one that passes."""
+    values = np.array(values, dtype=np.float64)
+    states = States.setpoint(dt, values, np.broadcast_to(rates, values.shape), moving)
+    violation = gate.violation(states)
+    if violation is not None:
+        return violation.sentence
+    gate.accept(states)
+    return None
 
 
 class Rig:

@@ -1,34 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that may reject a setpoint, a motion or a trajectory: limits, cones, tool, collision."""
+"""MotionCheck: judges what an arm is to do by all of its limits, before any of it is published.
+
+Setpoints, whole trajectories, planned motions and single configurations are all given as States, and
+MotionCheck.violation() judges each of them by the same gates: joints, ball joints, tools, self-collision.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ik_node.checks import Array
-from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.model.ball import Ball, Order
 from ik_node.model.collision import SelfCollision
-from ik_node.model.robot import Robot
-from ik_node.solver.goal import Goal, Solution
 
-from .models import JointModel
-from .motion import JointMotion, JointPlan, tool_motion
-from .paths import ToolPath
-from .requests import Aim, Level, TargetPlan, filled
+from .models import Columns, JointModel
+from .motion import SPACING, tool_motion
+from .paths import MotionLimits, limits_of_motion
 from .setpoint import JointTrajectory
-from .settings import Workspace
+from .settings import ArmSettings, Workspace
 
-ROUNDING = 1e-6  # [rad, m, and per second] by which a setpoint may exceed a limit
+ROUNDING = 1e-6  # [rad, m, and per second] by which a state may exceed a limit
 SWING = 4e-6  # [rad, m] the same, in addition, for the curve between the nodes of a path
-PLANNED = 0.99  # share of the acceleration limits for motions; the rest is for transitions of controllers
+CONE_SLACK = 1e-3  # [rad] outside a ball's limits: planned motions are checked without it, at other times
+WORKSPACE_SLACK = 1e-3  # [m] outside the workspace, for the same reason
+OVERLAP_SLACK = 1e-3  # [m] by which an overlap may grow while links separate
+CLEARANCE = 1e-3  # [m] between links during a planned motion
+CLEARANCE_EN_ROUTE = 0.5 * CLEARANCE  # [m] during the rest of a motion, when another arm changes its own
+TRAJECTORY_SPACING = 0.005  # [s] between the states of a trajectory that are checked
 
 # By how much [rad or m] position, and up to which shares of their limits velocity and acceleration may exceed
 # them until a controller joins a plan: only setpoints of its motion are sent.
@@ -38,9 +43,69 @@ JOINED = 1e-3, 1.02, 1.2
 # plan are sent, nor all nodes of a path.
 RESAMPLED = 1.001, 1.001, 1.02
 
+EXACT = 1.0, 1.0, 1.0
+
 
 @dataclass(frozen=True, eq=False)
-class _Last:
+class States:
+    """Successive states of all m variables of a robot, to be judged.
+
+    values (k, m) [rad or m] at times (k,) [s]. Commands have rates (k, m), too, and trajectories
+    accelerations; both continue from the last published setpoint. A planned motion has positions only,
+    because a plan keeps the rates.
+    start (m,): a planned motion may exceed a limit as far as this state does; None: it must not.
+    joined [s]: of a trajectory, the time until which the controller repeats what it was sent before.
+    moving: whether the motion of the arm goes on. clearance [m]: between links of a planned motion.
+    path (p, m), p >= k: the values, and those after them while other arms still move.
+    """
+
+    times: Array
+    values: Array
+    rates: Array | None = None
+    joined: float | None = None
+    accelerations: Array | None = None
+    start: Array | None = None
+    moving: bool = True
+    clearance: float = CLEARANCE
+    path: Array | None = None
+
+    @classmethod
+    def setpoint(cls, dt: float, values: Array, rates: Array, moving: bool) -> States:
+        """Return the setpoint values, rates (m,) to be published dt [s] after the last one."""
+        return cls(np.array([dt]), values[None], rates[None], moving=moving)
+
+    @classmethod
+    def configuration(cls, values: Array) -> States:
+        """Return variables (m,) in which the arm may rest if violation() returns None."""
+        return cls(np.zeros(1), values[None])
+
+    @property
+    def planned(self) -> bool:
+        """Whether these states are not commands yet."""
+        return self.rates is None
+
+
+class Violation(NamedTuple):
+    """The first state of several that violates a limit, by its index, and how, as a sentence."""
+
+    state: int
+    sentence: str
+
+
+class Gate(Protocol):
+    """One kind of limit. It remembers the last published setpoint."""
+
+    def violation(self, states: States) -> Violation | None:
+        """Return the first state that violates the limit; changes nothing."""
+
+    def accept(self, states: States) -> None:
+        """Continue from a setpoint, which is published; it is the one that was judged last."""
+
+    def restart(self) -> None:
+        """Forget the last setpoint: the arm was reinitialised at rest."""
+
+
+class _Last(NamedTuple):
     """The last setpoint (n,): mean acceleration over the dt [s] before it."""
 
     position: Array
@@ -48,113 +113,119 @@ class _Last:
     acceleration: Array
     dt: float
 
-    @property
-    def at_rest(self) -> bool:
-        return not (self.velocity.any() or self.acceleration.any())
 
+class JointGate:
+    """Position, velocity, acceleration and jerk limits of the joints called names, at index among variables.
 
-class Gate:
-    """Compares each setpoint with the limits and with the previous setpoint.
-
-    lower, upper (n,) [rad or m]: a joint that starts outside may stay there or move back, but not farther
-    out.
+    A joint that starts outside its position limits may stay there or move back, but not farther out.
+    Velocities are compared with those of the two setpoints before: the mean acceleration of a period differs
+    from that of the period before by at most jerk times half the time of both.
     """
 
-    def __init__(self, names: tuple[str, ...], lower: Array, upper: Array) -> None:
-        self.names = names
-        self._lower, self._upper = lower, upper
-        self._limits: tuple[Array, Array, Array] = (np.full(len(names), np.inf),) * 3
-        self._bounds = self._limits
+    def __init__(self, names: tuple[str, ...], index: Columns, limits: MotionLimits) -> None:
+        self.names, self.index = names, index
+        self._lower, self._upper = limits.lower, limits.upper
         self._last: _Last | None = None
+        self.set_limits(limits.velocity, limits.acceleration, limits.jerk)
 
     def set_limits(self, velocity: Array, acceleration: Array, jerk: Array) -> None:
         """Set the limits (n,) per second. Lower ones apply once the joints rest; until then joints brake."""
         self._limits = velocity, acceleration, jerk
-        before = self._bounds
-        self._bounds = (
-            np.maximum(before[0], velocity),
-            np.maximum(before[1], acceleration),
-            np.maximum(before[2], jerk),
-        )
-        if self._last is None or self._last.at_rest:
+        if self._last is None or self._at_rest:
             self._bounds = self._limits
+        else:
+            before = self._bounds
+            self._bounds = (
+                np.maximum(before[0], velocity),
+                np.maximum(before[1], acceleration),
+                np.maximum(before[2], jerk),
+            )
+
+    @property
+    def _at_rest(self) -> bool:
+        return self._last is not None and not (self._last.velocity.any() or self._last.acceleration.any())
 
     def restart(self) -> None:
-        """Forget the last setpoint: the arm was reinitialised at rest."""
         self._last = None
         self._bounds = self._limits
 
-    def go_on_from(self, position: Array, velocity: Array, acceleration: Array) -> None:
+    def continue_from(self, position: Array, velocity: Array, acceleration: Array) -> None:
         """Compare the next setpoint with this state (n,) instead of the last setpoint."""
         self._last = _Last(position, velocity, acceleration, 0.0)
 
-    def reject(self, position: Array, velocity: Array, dt: float) -> str | None:
-        """Return why a setpoint (n,), (n,), dt [s] after the last one, must not be published, else None.
-
-        Velocities are compared with those of the two setpoints before: the mean acceleration of a period
-        differs from that of the period before by at most jerk times half the time of both.
-        """
-        mean = self._passed(position, velocity, dt)
-        if mean is None:
-            zeros = np.zeros(len(self.names))
-            last = _Last(position, zeros, zeros, 0.0) if self._last is None else self._last
-            found, means = self._compared(last, np.array([dt]), position[None], velocity[None])
-            if found is not None:
-                return found[1]
-            mean = means[0]
+    def accept(self, states: States) -> None:
+        assert states.rates is not None
+        position, velocity, dt = (
+            states.values[-1, self.index],
+            states.rates[-1, self.index],
+            float(states.times[-1]),
+        )
         if dt > 0.0 or self._last is None:
-            self._last = _Last(position.copy(), velocity.copy(), mean, dt)
-        if self._last is None or self._last.at_rest:
+            gain = velocity if self._last is None else velocity - self._last.velocity
+            self._last = _Last(position, velocity, gain / dt if dt > 0.0 else np.zeros(len(gain)), dt)
+        if self._at_rest:
             self._bounds = self._limits
-        return None
 
-    def _passed(self, position: Array, velocity: Array, dt: float) -> Array | None:
-        """Return the mean acceleration (n,) of a setpoint that passes; None if _compared must decide.
+    def violation(self, states: States) -> Violation | None:
+        position = states.values[:, self.index]
+        if states.rates is None:
+            low, high = self._lower, self._upper
+            if states.start is not None:
+                start = states.start[self.index]
+                low, high = np.minimum(low, start), np.maximum(high, start)
+            slack = ROUNDING + SWING
+            return self._beyond('position', position, low - slack, high + slack, (low, high))
+        velocity = states.rates[:, self.index]
+        if states.joined is not None:
+            return self._along(states, position, velocity)
+        if self._passes(position[0], velocity[0], float(states.times[0])):
+            return None
+        rest = np.zeros(len(self.names))
+        last = _Last(position[0], rest, rest, 0.0) if self._last is None else self._last
+        return self._compared(last, states.times, position, velocity)
+
+    def _passes(self, position: Array, velocity: Array, dt: float) -> bool:
+        """Whether a setpoint passes for certain; _compared() decides on the others.
 
         The same comparison in a fifth of the time; almost every setpoint passes.
         """
         last = self._last
         if last is None or dt <= 0.0 or last.dt <= 0.0:
-            return None
+            return False
         fastest, hardest, sharpest = self._bounds
         step, gain = position - last.position, velocity - last.velocity
-        mean = gain / dt
-        found = np.array([velocity, step, gain, mean - last.acceleration])
+        found = np.array([velocity, step, gain, gain / dt - last.acceleration])
         half = (dt + last.dt) / 2
-        most = np.array([fastest, fastest * dt, hardest * dt, sharpest * half])
-        most += [[ROUNDING], [ROUNDING], [ROUNDING], [ROUNDING + ROUNDING / dt + ROUNDING / last.dt]]
+        allowed = np.array([fastest, fastest * dt, hardest * dt, sharpest * half])
+        allowed += [[ROUNDING], [ROUNDING], [ROUNDING], [ROUNDING + ROUNDING / dt + ROUNDING / last.dt]]
         slack = ROUNDING + SWING
         inside = (position < np.maximum(self._upper, last.position) + slack) & (
             position > np.minimum(self._lower, last.position) - slack
         )
-        return mean if inside.all() and (np.abs(found) < most).all() else None
+        return bool(inside.all() and (np.abs(found) < allowed).all())
 
-    def reject_ahead(self, times: Array, states: Array, join: float) -> tuple[int, str] | None:
-        """Return which setpoint of a trajectory is rejected, and why.
-
-        states (3, k, n): positions, velocities and accelerations at times (k,) [s]. Until the time join [s],
-        a controller repeats its previous trajectory: see JOINED. Later setpoints are reported first.
-        """
-        position, velocity, acceleration = states
-        fastest, hardest, _ = self._bounds
-        first = int(np.searchsorted(times, join))
+    def _along(self, states: States, position: Array, velocity: Array) -> Violation | None:
+        """Judge a trajectory. Until it is joined JOINED applies; later states are reported first."""
+        assert states.joined is not None
+        assert states.accelerations is not None
+        acceleration, times = states.accelerations[:, self.index], states.times
+        first = int(np.searchsorted(times, states.joined))
         if first + 1 < len(times):
             last = _Last(position[first], velocity[first], acceleration[first], 0.0)
-            dts, rows = np.diff(times[first:]), slice(first + 1, None)
-            found, _ = self._compared(last, dts, position[rows], velocity[rows], RESAMPLED)
+            rows = slice(first + 1, None)
+            found = self._compared(last, np.diff(times[first:]), position[rows], velocity[rows], RESAMPLED)
             if found is not None:
-                return first + 1 + found[0], found[1]
-        low, high = (np.minimum(self._lower, position[0]), np.maximum(self._upper, position[0]))
+                return found._replace(state=first + 1 + found.state)
+        fastest, hardest, _ = self._bounds
+        low, high = np.minimum(self._lower, position[0]), np.maximum(self._upper, position[0])
         for what, values, least, most in (
             ('position', position, low - JOINED[0], high + JOINED[0]),
             ('velocity', velocity, -JOINED[1] * fastest, JOINED[1] * fastest),
             ('acceleration', acceleration, -JOINED[2] * hardest, JOINED[2] * hardest),
         ):
-            beyond = (values[:first] < least) | (values[:first] > most)
-            if beyond.any():
-                k, i = np.argwhere(beyond)[0]
-                allowed = f'{least[i]:.6g} to {most[i]:.6g}'
-                return int(k), f'joint "{self.names[i]}": {what} {values[k, i]:.6g}, allowed: {allowed}'
+            found = self._beyond(what, values[:first], least, most, (least, most))
+            if found is not None:
+                return found
         return None
 
     def _compared(
@@ -163,17 +234,14 @@ class Gate:
         dts: Array,
         positions: Array,
         velocities: Array,
-        shares: tuple[float, float, float] = (1.0, 1.0, 1.0),
-    ) -> tuple[tuple[int, str] | None, Array]:
-        """Compare setpoints (k, n), each dts (k,) after the one before.
-
-        Return the first that must not be published, and why, else None, and the mean accelerations (k, n).
-        """
+        shares: tuple[float, float, float] = EXACT,
+    ) -> Violation | None:
+        """Compare states (k, n), each dts (k,) [s] after the one before, with shares of the limits."""
         finite = (np.isfinite(positions) & np.isfinite(velocities)).all(axis=1)
         if not finite.all():
             k = int((~finite).argmax())
             row = f'positions {positions[k].tolist()} or velocities {velocities[k].tolist()}'
-            return (k, f'{row} are not finite'), positions
+            return Violation(k, f'{row} are not finite')
         dt, last_dt = dts[:, None], np.append(last.dt, dts[:-1])[:, None]
         before = np.vstack([last.position, positions[:-1]])
         gain = np.diff(velocities, axis=0, prepend=last.velocity[None])
@@ -182,143 +250,70 @@ class Gate:
         fastest, hardest, sharpest = (x * share for x, share in zip(self._bounds, shares, strict=True))
         # The rounding of a velocity counts more in a short period.
         rounding = sum(ROUNDING / np.where(x > 0.0, x, np.inf) for x in (dt, last_dt))
-        checks = (
-            ('position', positions, np.maximum(self._upper, before), SWING),
-            ('velocity', velocities, fastest, 0.0),
-            ('step', positions - before, fastest * dt, 0.0),
-            ('change of velocity', gain, hardest * dt, 0.0),
-            ('change of acceleration', change, sharpest * (dt + last_dt) / 2, rounding),
-        )
-        first: tuple[int, str] | None = None
-        for what, values, high, more in checks:
+        found = []
+        for what, values, high, slack in (
+            ('position', positions, np.maximum(self._upper, before), ROUNDING + SWING),
+            ('velocity', velocities, fastest, ROUNDING),
+            ('step', positions - before, fastest * dt, ROUNDING),
+            ('change of velocity', gain, hardest * dt, ROUNDING),
+            ('change of acceleration', change, sharpest * (dt + last_dt) / 2, ROUNDING + rounding),
+        ):
             low = np.minimum(self._lower, before) if what == 'position' else -high
-            beyond = (values > high + ROUNDING + more) | (values < low - ROUNDING - more)
-            if not beyond.any():
-                continue
-            k, i = np.argwhere(beyond)[0]
-            if first is None or k < first[0]:
-                least, most = (np.broadcast_to(bound, beyond.shape)[k, i] for bound in (low, high))
-                allowed = f'{least:.6g} to {most:.6g}'
-                first = int(k), f'joint "{self.names[i]}": {what} {values[k, i]:.6g}, allowed: {allowed}'
-        return first, mean
+            found.append(self._beyond(what, values, low - slack, high + slack, (low, high)))
+        return earliest(found)
+
+    def _beyond(
+        self, what: str, values: Array, least: Array, most: Array, allowed: tuple[Array, Array]
+    ) -> Violation | None:
+        """Return the first of values (k, n) beyond least or most; allowed: the same without slack."""
+        beyond = ~((values >= least) & (values <= most))  # true for NaN
+        if not beyond.any():
+            return None
+        k, i = np.argwhere(beyond)[0]
+        low, high = (np.broadcast_to(bound, beyond.shape)[k, i] for bound in allowed)
+        name, value = self.names[i], values[k, i]
+        return Violation(int(k), f'joint "{name}": {what} {value:.6g}, allowed: {low:.6g} to {high:.6g}')
 
 
-# The final check of a trajectory that is sent as a whole, by the gates that check every setpoint.
-#
-# A controller interpolates the plan to the same setpoints, so all limits hold. Before that it repeats the
-# last setpoints, which were checked; where it continues a plan that it did not receive, JOINED applies.
-
-TRAJECTORY_SPACING = 0.005  # [s] between two checks
-Rejection = tuple[int, str] | None  # which of several setpoints is rejected, and why
+def earliest(found: Sequence[Violation | None]) -> Violation | None:
+    """Return the violation of the earliest state; of the same state, the first in the list."""
+    return min((one for one in found if one is not None), key=lambda one: one.state, default=None)
 
 
-def reject_trajectory(
-    trajectory: JointTrajectory,
-    gates: Sequence[Gate],
-    checks: Sequence[Callable[[Mapping[str, Array]], Rejection]],
-) -> str | None:
-    """Return why a trajectory must not be sent, else None.
-
-    checks: further ones, of positions, velocities and accelerations (3, k) by joint name.
-    """
-    motion, join = trajectory.motion, trajectory.joined
-    if not all(np.isfinite(row).all() for row in (motion.times, *trajectory.rows)):
-        return f'its points are not finite: {trajectory.positions.tolist()}'
-    times = _looks(join, trajectory.duration)
-    states = motion.sampled(times)[:3]
-    by_name = dict(zip(trajectory.names, np.moveaxis(states, 2, 0), strict=True))
-    known = {name for gate in gates for name in gate.names}
-    found: list[tuple[int, str]] = []
-    for name in by_name.keys() - known:
-        if by_name[name][1].any():
-            found.append((int(by_name[name][1].argmax()), f'joint "{name}" must not move'))
-    for gate in gates:
-        rows = [by_name[name] for name in gate.names if name in by_name]
-        if len(rows) == len(gate.names):
-            rejection = gate.reject_ahead(times, np.moveaxis(np.array(rows), 0, 2), join)
-            found += [rejection] if rejection is not None else []
-    for check in checks:
-        rejection = check(by_name)
-        found += [rejection] if rejection is not None else []
-    if not found:
-        return None
-    k, why = min(found)
-    pairs = zip(trajectory.names, states[0, k].tolist(), strict=True)
-    places = ', '.join(f'{name} {value:.6g}' for name, value in pairs)
-    return f'{times[k]:.3f} s after its start, {why}; positions there: {places}'
-
-
-def _looks(join: float, end: float) -> Array:
-    """Return times [s] from 0 to end, SPACING apart or less; the join and the end are among them."""
-    spans = ((0.0, join), (join, end)) if end > join else ((0.0, end),)
-    rows = [np.linspace(a, b, math.ceil((b - a) / TRAJECTORY_SPACING) + 1)[:-1] for a, b in spans]
-    return np.concatenate([*rows, [end]])
-
-
-CONE_SLACK = 1e-3  # [rad] by which a setpoint may: motions are checked at other times
-
-
-class ConeGate:
-    """Compares joint positions with the cones and twist limits of ball joints.
+class BallGate:
+    """Cones and twist limits of ball joints. balls: with the indices (3,) of their joints among variables.
 
     A ball joint that starts outside may stay there or move back, but not farther out.
     """
 
-    def __init__(self, balls: Sequence[Ball], joint_names: Sequence[str]) -> None:
-        """balls: the ball joints with limits of their own."""
-        self._balls = [(ball, np.array([joint_names.index(name) for name in ball.joints])) for ball in balls]
-        self._allowed = math.inf  # excess of the last setpoint, until there is one
-
-    @classmethod
-    def of(cls, robot: Robot, joint_names: Sequence[str]) -> ConeGate | None:
-        """Return the gate of these joints of a robot, None if no ball joint has limits of its own."""
-        balls = [ball for ball in robot.balls if ball.limited and set(ball.joints) <= set(joint_names)]
-        return cls(balls, joint_names) if balls else None
+    def __init__(self, balls: Sequence[tuple[Ball, Columns]]) -> None:
+        self._balls = balls
+        self.restart()
 
     def restart(self) -> None:
-        """Forget the last setpoint: the arm was reinitialised at rest."""
-        self._allowed = math.inf
+        self._allowed = math.inf  # excess of the last setpoint [rad], until there is one
 
-    def keeps(self, places: Array) -> bool:
-        """Whether a motion along positions (k, n) respects the limits."""
-        return self.rejection(places) is None
+    def accept(self, states: States) -> None:
+        excess = max(float(_excess(ball, states.values[-1:, columns])[0]) for ball, columns in self._balls)
+        self._allowed = min(self._allowed, excess)
 
-    def rejection(
-        self, places: Array, slack: float = ROUNDING, allowed: float = 0.0
-    ) -> tuple[int, str] | None:
-        """Return the first of positions (k, n) that is farther outside than the initial one, and why.
-
-        slack [rad]: more than that. allowed [rad]: excess that is allowed in any case.
-        """
-        first: tuple[int, str] | None = None
+    def violation(self, states: States) -> Violation | None:
+        found = []
         for ball, columns in self._balls:
-            values = places[:, columns]
-            beyond = _excess(ball, values)
-            outside = beyond > max(float(beyond[0]), allowed) + slack
+            values = states.values[:, columns]
+            excess = _excess(ball, values)
+            allowed, slack = self._allowed, CONE_SLACK
+            if states.planned:
+                allowed, slack = 0.0, ROUNDING
+                if states.start is not None:
+                    allowed = float(_excess(ball, states.start[None, columns])[0])
+            elif states.joined is not None:
+                allowed = max(float(excess[0]), allowed if math.isfinite(allowed) else 0.0)
+            outside = ~(excess <= allowed + slack)  # true for NaN
             if outside.any():
                 k = int(outside.argmax())
-                if first is None or k < first[0]:
-                    first = k, _sentence(ball, values[k])
-        return first
-
-    def outside(self, q: Array) -> str | None:
-        """Return why positions q (n,) are not allowed as a target, None if they are."""
-        for ball, columns in self._balls:
-            if _excess(ball, q[None, columns])[0] > ROUNDING:
-                return _sentence(ball, q[columns])
-        return None
-
-    def reject(self, q: Array) -> str | None:
-        """Return why a setpoint q (n,) must not be published, else None."""
-        excess = max(float(_excess(ball, q[None, columns])[0]) for ball, columns in self._balls)
-        if excess > max(self._allowed, 0.0) + CONE_SLACK:
-            return self.outside(q)
-        self._allowed = max(min(self._allowed, excess), 0.0)
-        return None
-
-    def reject_ahead(self, places: Array) -> tuple[int, str] | None:
-        """Return which of the setpoints (k, n) of a trajectory is rejected, and why."""
-        return self.rejection(places, CONE_SLACK, self._allowed if math.isfinite(self._allowed) else 0.0)
+                found.append(Violation(k, _ball_sentence(ball, values[k])))
+        return earliest(found)
 
 
 def _excess(ball: Ball, values: Array) -> NDArray[np.float64]:
@@ -331,7 +326,7 @@ def _excess(ball: Ball, values: Array) -> NDArray[np.float64]:
     return np.maximum(2.0 * np.arcsin(np.sqrt(np.clip(half, 0.0, 1.0))) - ball.swing, 0.0)
 
 
-def _sentence(ball: Ball, values: Array) -> str:
+def _ball_sentence(ball: Ball, values: Array) -> str:
     swing_x, swing_y, twist = ball.swing_twist((float(values[0]), float(values[1]), float(values[2])))
     joints = ', '.join(ball.joints)
     if ball.order is Order.PROPER:
@@ -342,107 +337,87 @@ def _sentence(ball: Ball, values: Array) -> str:
     return f'ball joint {joints}: swing {swing:.6g} rad, allowed: {ball.swing:.6g}'
 
 
-OVERLAP_SLACK = 1e-3  # [m] by which the overlap may grow while links separate
-
-
-class CollisionGate:
-    """Rejects setpoints in which parts of the robot overlap; parts that overlap at the start may come apart.
-
-    Distances are computed only if earlier ones do not rule a collision out, so most setpoints cost little.
-    """
-
-    def __init__(self, collision: SelfCollision) -> None:
-        self.collision = collision
-        self.restart()
-
-    def restart(self) -> None:
-        """Forget the last setpoint: the arm was reinitialised."""
-        self._last: Array | None = None
-        self._least = 0.0  # allowed distance
-
-    def reject(self, values: Array) -> str | None:
-        """Return why a setpoint with these variables (n,) must not be published, else None."""
-        if self._last is not None and np.array_equal(values, self._last):
-            return None
-        if self.collision.clear(values, values, 0.0):
-            self._last, self._least = values.copy(), 0.0
-            return None
-        distances, pairs = self.collision.look(values)
-        nearest = int(distances.argmin())
-        distance, pair = float(distances[nearest]), pairs[nearest]
-        if self._last is None:
-            self._least = distance - OVERLAP_SLACK if distance < 0.0 else 0.0
-        if distance < self._least:
-            allowed = f'allowed: {-self._least:.4f}'
-            return f'link "{pair[0]}" and link "{pair[1]}" overlap by {-distance:.4f} m, {allowed}'
-        if self._least < 0.0:
-            self._least = 0.0 if distance > 0.0 else max(self._least, distance - OVERLAP_SLACK)
-        self._last = values.copy()
-        return None
-
-    def reject_ahead(self, path: Array) -> tuple[int, str] | None:
-        """Return which of the setpoints of all variables (k, n) must not follow the last one, and why."""
-        if not np.abs(np.diff(path, axis=0)).max(initial=0.0) > 0.0:
-            return None
-        hit = self.collision.along(path, self._least)
-        if hit is None:
-            return None
-        k, distance, (one, other) = hit
-        return k, f'link "{one}" and link "{other}" overlap by {-distance:.4f} m'
-
-
-WORKSPACE_SLACK = 1e-3  # [m] outside the workspace: goals and motions are checked without it, at other times
-
-
 class ToolGate:
-    """Compares the tool pose of each setpoint with the workspace and with the previous setpoint.
+    """Workspace, speed and turn rate of a tool. columns: of the joints of its arm among variables.
 
     An arm that starts outside the workspace may move in the smallest box around both until it rests inside.
     """
 
-    def __init__(self, arm: Arm) -> None:
-        self.arm = arm
-        self._workspace = self._allowed = Workspace(np.full(3, -np.inf), np.full(3, np.inf), given=False)
+    def __init__(self, arm: Arm, columns: Columns) -> None:
+        self.arm, self._columns = arm, columns
+        self.workspace = self._allowed = Workspace(np.full(3, -np.inf), np.full(3, np.inf), given=False)
         self._limits = self._bounds = math.inf, math.inf
         self._last: Array | None = None  # frames of the arm at the last setpoint, see Arm.frames
+        self._judged: Array | None = None  # the same at the setpoint that was judged last
 
     def set_limits(self, workspace: Workspace, max_speed: float, max_turn_rate: float) -> None:
-        """Set the limits [m, m/s, rad/s]. Tighter ones apply once the joints rest, as in Gate."""
-        self._workspace, self._allowed = workspace, self._allowed.around(workspace)
+        """Set the limits [m, m/s, rad/s]. Tighter ones apply once the joints rest, as in JointGate."""
+        self.workspace, self._allowed = workspace, self._allowed.around(workspace)
         self._limits = max_speed, max_turn_rate
         self._bounds = max(self._bounds[0], max_speed), max(self._bounds[1], max_turn_rate)
         if self._last is None:
             self.restart()
 
     def restart(self) -> None:
-        """Forget the last setpoint: the arm was reinitialised at rest."""
         self._last = None
-        self._allowed, self._bounds = self._workspace, self._limits
+        self._allowed, self._bounds = self.workspace, self._limits
 
-    def go_on_from(self, position: Array) -> None:
-        """Compare the next setpoint with this one (n,) instead of the last one."""
-        self._last = self.arm.frames(position)
+    def continue_from(self, values: Array) -> None:
+        """Compare the next setpoint with these variables (m,) instead of the last setpoint."""
+        self._last = self.arm.frames(values[self._columns])
 
-    def reject(self, position: Array, moving: bool, dt: float) -> str | None:
-        """Return why a setpoint (n,), dt [s] after the last one, must not be published, else None."""
-        frames = self.arm.frames(position)
-        point = frames[-3]
+    def accept(self, states: States) -> None:
+        assert self._judged is not None
+        point = self._judged[-3]
         if self._last is None:
-            self._last = frames
-            self._allowed = self._workspace.reaching(point)
-        outside = self._allowed.outside(point, WORKSPACE_SLACK)
-        if outside is not None:
-            return f'the tool point leaves the workspace: {outside}'
-        if min(self._bounds) < math.inf and (rejection := self._too_fast(frames, self._last, dt)) is not None:
-            return rejection
-        self._last = frames
-        if not moving:
-            self._bounds, self._allowed = self._limits, self._workspace.reaching(point)
-        return None
+            self._allowed = self.workspace.reaching(point)
+        self._last = self._judged
+        if not states.moving:
+            self._bounds, self._allowed = self._limits, self.workspace.reaching(point)
 
-    def _too_fast(self, frames: Array, last: Array, dt: float) -> str | None:
-        """Return why the tool must not move from the last frames to these in dt [s], else None."""
-        step = float(np.linalg.norm(frames[-3] - last[-3]))
+    def violation(self, states: States) -> Violation | None:
+        if not states.planned and states.joined is None:
+            return self._of_setpoint(states.values[0, self._columns], float(states.times[0]))
+        if states.planned and not self.workspace.given:
+            return None  # no plan leaves the reach of the arm
+        positions = states.values[:, self._columns]
+        rates = np.zeros_like(positions) if states.rates is None else states.rates[:, self._columns]
+        motion = tool_motion(self.arm, positions, rates)
+        allowed, slack = self._allowed, WORKSPACE_SLACK
+        if states.planned:
+            allowed, slack = self.workspace, ROUNDING
+            if states.start is not None:
+                allowed = allowed.reaching(self.arm.frames(states.start[self._columns])[-3])
+        elif self._last is None:
+            allowed = self.workspace.reaching(motion.point[0])
+        inside = (motion.point >= allowed.low - slack) & (motion.point <= allowed.high + slack)
+        found = []
+        if not inside.all():
+            k = int((~inside.all(axis=1)).argmax())
+            leaves = 'would leave' if states.planned else 'leaves'
+            outside = allowed.outside(motion.point[k], slack)
+            found.append(Violation(k, f'the tool point {leaves} the workspace: {outside}'))
+        for what, unit, values, limit in (
+            ('speed', 'm/s', motion.speed, self._bounds[0]),
+            ('turn rate', 'rad/s', motion.turn_rate, self._bounds[1]),
+        ):
+            beyond = ~(values <= limit * (1.0 + ROUNDING) + ROUNDING)
+            if beyond.any():
+                k = int(beyond.argmax())
+                found.append(Violation(k, f'tool {what} {values[k]:.6g} {unit}, allowed: {limit:.6g}'))
+        return earliest(found)
+
+    def _of_setpoint(self, position: Array, dt: float) -> Violation | None:
+        """Judge a setpoint (n,) by the way of the tool in the dt [s] since the last one."""
+        frames = self._judged = self.arm.frames(position)
+        point, last = frames[-3], self._last
+        allowed = self.workspace.reaching(point) if last is None else self._allowed
+        outside = allowed.outside(point, WORKSPACE_SLACK)
+        if outside is not None:
+            return Violation(0, f'the tool point leaves the workspace: {outside}')
+        if last is None or not min(self._bounds) < math.inf:
+            return None
+        step = float(np.linalg.norm(point - last[-3]))
         # Two frames that differ by a turn by t differ by 2 sqrt(2) sin(t / 2) in all axes together.
         chord = float(np.linalg.norm(_axes(frames) - _axes(last)))
         turn = 2.0 * math.asin(min(1.0, chord / math.sqrt(8.0)))
@@ -452,26 +427,8 @@ class ToolGate:
         ):
             if value > limit * dt + ROUNDING:
                 rate = value / dt if dt > 0.0 else math.inf
-                return f'tool {what} {rate:.6g} {unit}, allowed: {limit:.6g}'
+                return Violation(0, f'tool {what} {rate:.6g} {unit}, allowed: {limit:.6g}')
         return None
-
-    def reject_ahead(self, positions: Array, velocities: Array) -> tuple[int, str] | None:
-        """Return which of the setpoints (k, n) of a trajectory is rejected, and why."""
-        motion = tool_motion(self.arm, positions, velocities)
-        allowed = self._allowed if self._last is not None else self._workspace.reaching(motion.point[0])
-        outside = (motion.point < allowed.low - WORKSPACE_SLACK) | (
-            motion.point > allowed.high + WORKSPACE_SLACK
-        )
-        limits = ('speed', 'm/s', motion.speed, 0), ('turn rate', 'rad/s', motion.turn_rate, 1)
-        beyond = [values > self._bounds[i] * (1.0 + ROUNDING) + ROUNDING for _, _, values, i in limits]
-        rejected = outside.any(axis=1) | beyond[0] | beyond[1]
-        if not rejected.any():
-            return None
-        k = int(rejected.argmax())
-        for (what, unit, values, i), over in zip(limits, beyond, strict=True):
-            if over[k]:
-                return k, f'tool {what} {values[k]:.6g} {unit}, allowed: {self._bounds[i]:.6g}'
-        return k, f'the tool point leaves the workspace: {allowed.outside(motion.point[k], WORKSPACE_SLACK)}'
 
 
 def _axes(frames: Array) -> Array:
@@ -479,228 +436,228 @@ def _axes(frames: Array) -> Array:
     return np.vstack([frames[-2:], np.cross(frames[-2], frames[-1])])
 
 
-SPACING = 0.01  # [s] between two checked positions; joints move in straight lines between them
-LONGEST = 3000  # positions: the rest of a longer motion is checked by the gate only
-CLEARANCE = 1e-3  # [m] between links during a motion
-CLEARANCE_EN_ROUTE = 0.5 * CLEARANCE  # [m] during the rest of a motion, when another arm changes its own
-ALTERNATIVES = 8  # number of other solutions to try
+class CollisionGate:
+    """Self-collision: parts of the robot that overlap at the start may come apart.
 
-Preview = Callable[[Array], JointMotion]  # a copy of the motion to these targets
-Others = Callable[[float], Mapping[str, Array]]  # future positions of other arms, see JointArbiter.ahead
+    Distances are computed only if earlier ones do not rule a collision out, so most setpoints cost little.
+    """
+
+    def __init__(self, collision: SelfCollision) -> None:
+        self.collision = collision
+        self.restart()
+
+    def restart(self) -> None:
+        self._last: Array | None = None
+        self._least = 0.0  # allowed distance [m]
+        self._distance = math.inf  # at the setpoint that was judged last [m]
+
+    def accept(self, states: States) -> None:
+        distance = self._distance
+        if self._last is None:
+            self._least = distance - OVERLAP_SLACK if distance < 0.0 else 0.0
+        elif self._least < 0.0:
+            self._least = 0.0 if distance > 0.0 else max(self._least, distance - OVERLAP_SLACK)
+        self._last = states.values[-1].copy()
+
+    def violation(self, states: States) -> Violation | None:
+        path = states.values if states.path is None else states.path
+        if not states.planned and states.joined is None:
+            return self._of_setpoint(path[0])
+        if not states.planned and not np.abs(np.diff(path, axis=0)).max(initial=0.0) > 0.0:
+            return None
+        clearance = states.clearance if states.planned else self._least
+        hit = self.collision.along(path, clearance)
+        return None if hit is None else Violation(hit[0], _overlap(hit[1], hit[2], states.planned))
+
+    def _of_setpoint(self, values: Array) -> Violation | None:
+        if self._last is not None and np.array_equal(values, self._last):
+            return None
+        if self.collision.clear(values, values, 0.0):
+            self._distance = math.inf
+            return None
+        distances, pairs = self.collision.look(values)
+        nearest = int(distances.argmin())
+        self._distance = float(distances[nearest])
+        if self._last is None or self._distance >= self._least:
+            return None
+        sentence = _overlap(self._distance, pairs[nearest])
+        return Violation(0, f'{sentence}, allowed: {-self._least:.4f}')
+
+
+def _overlap(distance: float, links: tuple[str, str], planned: bool = False) -> str:
+    gap = f'overlap by {-distance:.4f} m' if distance < 0.0 else f'come as near as {distance:.4f} m'
+    return f'link "{links[0]}" and link "{links[1]}" {"would " if planned else ""}{gap}'
+
+
+def no_others(spacing: float) -> Mapping[str, Array]:  # noqa: ARG001
+    """Return that no other arm of the robot moves."""
+    return {}
 
 
 class MotionCheck:
-    """Checks the motions of an arm. workspaces: the boxes of its tool points."""
+    """Judges what an arm is to do by all of its limits. joints: the gates of its joints, and of others.
 
-    def __init__(self, model: JointModel, workspaces: Sequence[Workspace], others: Others) -> None:
-        self._model, self._others = model, others
-        self._collision, self._cones = model.collision, ConeGate.of(model.robot, model.joint_names)
-        self._bounded = [
-            (tool.arm, columns, workspace)
-            for (tool, columns), workspace in zip(model.tools(), workspaces, strict=True)
-            if workspace.given
-        ]
+    others: future positions by variable of other arms, for a spacing [s]; see JointArbiter.ahead.
+    """
 
-    def check_goal(self, wanted: Aim, tool: str) -> None:
-        """Raise InputError for a goal of a tool in another unit, or outside a workspace set by the user."""
-        arm = self._model.of(tool)[0].arm
-        points = wanted.points if isinstance(wanted, ToolPath) else ()
-        for point in (wanted.position,) if isinstance(wanted, Goal) else points:
-            if doubt := arm.too_far(point):
-                raise InputError(f'the goal is {doubt}')
-        for workspace in [box for bounded, _, box in self._bounded if bounded is arm]:
-            outside = workspace.outside(wanted.position) if isinstance(wanted, Goal) else None
-            if outside is not None:
-                raise InputError(f'the goal is outside the workspace: {outside}')
+    def __init__(
+        self,
+        model: JointModel,
+        settings: ArmSettings,
+        others: Callable[[float], Mapping[str, Array]] = no_others,
+    ) -> None:
+        self._others = others
+        limits = limits_of_motion(model, model.index, settings)
+        self.joints = [JointGate(model.joint_names, model.index, limits)]
+        self._use(model)
+        self.take(model, settings)
 
-    def choose(
-        self, plan: TargetPlan, tool: str, values: Array, preview: Preview, follows: bool = False
-    ) -> TargetPlan:
-        """Return plan if its motion is allowed, else one with another solution whose motion is.
+    def _use(self, model: JointModel) -> None:
+        self._model = model
+        self._tools = [ToolGate(tool.arm, model.index[columns]) for tool, columns in model.tools()]
+        names = model.joint_names
+        balls = [ball for ball in model.robot.balls if ball.limited and set(ball.joints) <= set(names)]
+        columns = [model.joints.indices(ball.joints) for ball in balls]
+        self._balls = BallGate(list(zip(balls, columns, strict=True))) if balls else None
+        self._collision = None if model.collision is None else CollisionGate(model.collision)
 
-        values: all variables (n,) now. follows: the arm follows a moving goal, and each of its steps is
-        checked. If there is none, raises InputError with the position and the reason.
+    def take(self, model: JointModel, settings: ArmSettings) -> None:
+        """Use the limits of settings, and another model of the same joints; what both share is kept.
+
+        The limits of joints are set by their gates.
         """
-        free = self._collision is None and self._cones is None and not self._bounded
-        if plan.joints is None or free:
-            return plan
-        if plan.path is not None:  # there is no alternative to a path
-            self._check_places(plan.path.places(SPACING), values)
-            return plan
-        if follows and self._is_clear_to(plan.joints, values):
-            return plan
-        try:
-            self._check(plan.joints, values, preview)
-            return plan
-        except InputError as error:
-            reason = error
-        if plan.goal is not None and plan.solution is not None and plan.solution.solved:
-            seed = values[self._model.index]
-            others = self._model.alternatives(tool, plan.goal, seed)
-            for q, other in islice(others, ALTERNATIVES):
-                try:
-                    self._check(q, values, preview)
-                except InputError:
-                    continue
-                return _instead(plan, q, other, reason)
-        raise reason
+        if [gate.arm for gate in self._tools] != [tool.arm for tool, _ in model.tools()]:
+            self._use(model)
+        elif self._collision is None or self._collision.collision is not model.collision:
+            self._collision = None if model.collision is None else CollisionGate(model.collision)
+        self._model = model
+        for gate in self._tools:
+            gate.set_limits(Workspace.of(gate.arm, settings.workspace), *settings.tool_rates())
 
-    def _check(self, joints: Array, values: Array, preview: Preview) -> None:
-        """Raise InputError if the motion to joints (k,) leaves the workspace or a cone, or collides."""
-        if self._cones is not None:
-            outside = self._cones.outside(filled(joints, values[self._model.index]))
-            if outside is not None:
-                raise InputError(f'the joints cannot move there: {outside}')
-        if not self._clear(preview(joints), values):
-            self._check_places(places_of(preview(joints)), values)
+    @property
+    def needed(self) -> bool:
+        """Whether a planned motion could violate any limit."""
+        return bool(self._collision or self._balls or any(gate.workspace.given for gate in self._tools))
 
-    def _check_places(self, places: Array, values: Array) -> None:
-        reason = self.rejection(places, values)
-        if reason is not None:
-            raise InputError(reason)
+    @property
+    def _gates(self) -> list[Gate]:
+        optional: list[Gate] = [gate for gate in (self._balls, self._collision) if gate is not None]
+        return [*self.joints, *self._tools, *optional]
 
-    def _is_clear_to(self, joints: Array, values: Array) -> bool:
-        """Whether a monotonic motion to joints (k,) is known to be allowed."""
-        now = values[self._model.index]
-        end = filled(joints, now)
-        return self.is_clear(np.minimum(now, end), np.maximum(now, end), values)
+    def violation(self, states: States) -> Violation | None:
+        """Return the first of some states that violates a limit, and how; None if the arm may do all of it.
 
-    def _clear(self, motion: JointMotion, values: Array) -> bool:
-        """Whether a motion is known to be free of collisions, without simulating it; modifies it."""
-        begin = motion.position
-        motion.step(SPACING)
-        plan = motion.plan
-        if math.isnan(motion.remaining) or not isinstance(plan, JointPlan):
-            return False
-        return self.is_clear(np.minimum(begin, plan.low), np.maximum(begin, plan.high), values)
+        The one check: of every setpoint and trajectory before it is sent, of the motion to a goal before the
+        goal is accepted, and of configurations that are offered. It changes nothing.
+        """
+        return earliest([gate.violation(states) for gate in self._gates])
+
+    def accept(self, setpoint: States) -> None:
+        """Continue from a setpoint that was judged last and is published now."""
+        for gate in self._gates:
+            gate.accept(setpoint)
+
+    def planned_violation(self, positions: Array, values: Array, clearance: float = CLEARANCE) -> str | None:
+        """Return why the arm must not move along positions (k, n), SPACING apart, as a sentence, else None.
+
+        Limits that the first position exceeds may be exceeded as far on the way. values: all variables (m,).
+        clearance [m]: between links.
+        """
+        rows = np.tile(values, (len(positions), 1))
+        rows[:, self._model.index] = positions
+        own = dict(zip(self._model.joint_names, positions.T, strict=True))
+        path = self._with_others(values, own, SPACING)
+        times = np.linspace(0.0, SPACING * (len(rows) - 1), len(rows))
+        found = self.violation(States(times, rows, start=rows[0], clearance=clearance, path=path))
+        if found is None:
+            return None
+        end = len(rows if path is None else path) - 1
+        when = 'at the end' if found.state >= end else f'{found.state * SPACING:.2f} s after the start'
+        return f'{when} of the motion, {found.sentence}'
+
+    def trajectory_violation(self, trajectory: JointTrajectory, values: Array) -> str | None:
+        """Return why a trajectory must not be sent, as a sentence, else None.
+
+        values: all variables (m,), for those that do not move. A controller interpolates the points to the
+        setpoints, so all limits hold. Before that it repeats the last setpoints, which were checked; where it
+        continues a plan that it did not receive, JOINED applies.
+        """
+        if not all(np.isfinite(row).all() for row in (trajectory.times, *trajectory.rows)):
+            return f'its points are not finite: {trajectory.positions.tolist()}'
+        times = _checked_times(trajectory.joined, trajectory.duration)
+        motion = trajectory.motion.sampled(times)[:3]
+        rows = np.zeros((3, len(times), len(values)))
+        rows[0] = values
+        found: list[Violation | None] = []
+        own: dict[str, Array] = {}
+        index = {name: i for gate in self.joints for name, i in zip(gate.names, gate.index, strict=True)}
+        for name, states in zip(trajectory.names, np.moveaxis(motion, 2, 0), strict=True):
+            if name in index:
+                rows[:, :, index[name]], own[name] = states, states[0]
+            elif states[1].any():
+                found.append(Violation(int(states[1].argmax()), f'joint "{name}" must not move'))
+        path = self._with_others(values, own, TRAJECTORY_SPACING)
+        commands = States(times, rows[0], rows[1], trajectory.joined, rows[2], path=path)
+        violation = earliest([*found, self.violation(commands)])
+        if violation is None:
+            return None
+        k = min(violation.state, len(times) - 1)
+        pairs = zip(trajectory.names, motion[0, k].tolist(), strict=True)
+        there = ', '.join(f'{name} {value:.6g}' for name, value in pairs)
+        return f'{times[k]:.3f} s after its start, {violation.sentence}; positions there: {there}'
+
+    def _with_others(self, values: Array, own: Mapping[str, Array], spacing: float) -> Array | None:
+        """Return the path (p, m) of all variables; None if there are no parts that could collide."""
+        return None if self._collision is None else self._model.path(values, {**self._others(spacing), **own})
+
+    def ball_violation(self, values: Array, start: Array | None = None) -> str | None:
+        """Return why the balls forbid variables (k, m), else None. start: as in States."""
+        if self._balls is None:
+            return None
+        found = self._balls.violation(States(np.zeros(len(values)), values, start=start))
+        return None if found is None else found.sentence
+
+    @property
+    def has_balls(self) -> bool:
+        """Whether any ball joint has limits of its own."""
+        return self._balls is not None
+
+    def keeps_balls(self, positions: Array) -> bool:
+        """Whether a motion along positions (k, n) of the arm respects the limits of its balls."""
+        values = np.zeros((len(positions), self._model.joints.n))
+        values[:, self._model.index] = positions
+        return self.ball_violation(values, values[0]) is None
 
     def is_clear(self, low: Array, high: Array, values: Array) -> bool:
-        """Whether all motions of the arm between low and high (n,) are known to be allowed.
+        """Whether all planned motions of the arm between low and high (n,) are known to be allowed.
 
-        Much faster than rejection. values: all variables.
+        Much faster than planned_violation. values: all variables (m,). False is not a verdict.
         """
-        if self._bounded or self._cones is not None or self._others(SPACING):
+        if self._balls is not None or any(gate.workspace.given for gate in self._tools):
             return False
         if self._collision is None:
             return True
+        if self._others(SPACING):
+            return False
         least, most = values.copy(), values.copy()
         least[self._model.index], most[self._model.index] = low, high
-        return self._collision.clear(least, most, CLEARANCE)
-
-    def rejection(self, places: Array, values: Array, clearance: float = CLEARANCE) -> str | None:
-        """Return why the arm must not move along positions (k, n), SPACING apart; values: all variables.
-
-        clearance [m]: between links.
-        """
-        for arm, columns, workspace in self._bounded:
-            points = tool_motion(arm, places[:, columns], np.zeros((len(places), arm.n))).point
-            allowed = workspace.reaching(points[0])
-            for k, point in enumerate(points):
-                outside = allowed.outside(point)
-                if outside is not None:
-                    return f'the tool point would leave the workspace after {k * SPACING:.2f} s: {outside}'
-        beyond = None if self._cones is None else self._cones.rejection(places)
-        if beyond is not None:
-            return f'{beyond[1]}, {beyond[0] * SPACING:.2f} s after the start'
-        if self._collision is not None:
-            own = dict(zip(self._model.joint_names, places.T, strict=True))
-            path = self._model.path(values, {**self._others(SPACING), **own})
-            hit = self._collision.along(path, clearance)
-            if hit is not None:
-                index, distance, (one, other) = hit
-                gap = (
-                    f'overlap by {-distance:.4f} m' if distance < 0.0 else f'come as near as {distance:.4f} m'
-                )
-                when = 'at the end' if index >= len(path) - 1 else f'after {index * SPACING:.2f} s'
-                return f'link "{one}" and link "{other}" would {gap} {when} of the motion'
-        return None
-
-
-def _instead(plan: TargetPlan, joints: Array, solution: Solution, reason: InputError) -> TargetPlan:
-    said = f'solved with a farther solution (with the nearest one, {reason}); moving to the goal'
-    return replace(plan, joints=joints, solution=solution, message=said, level=Level.WARN)
-
-
-def places_of(motion: JointMotion, spacing: float = SPACING) -> Array:
-    """Return positions (k, n) of a motion until it rests, spacing [s] apart; steps the motion to its plan."""
-    places = [motion.position]
-    while motion.moving and len(places) < LONGEST:
-        if not math.isnan(motion.remaining):  # it has the plan to its end
-            return np.vstack([places, motion.planned(spacing, LONGEST - len(places))])
-        places.append(motion.step(spacing)[0])
-    return np.array(places)
-
-
-class ArmGates:
-    """Checks tools, ball joints and self-collision. cones: the gate of the ball joints, or None."""
-
-    def __init__(self, model: JointModel) -> None:
-        self._begin(model)
-
-    def _begin(self, model: JointModel) -> None:
-        self._model = model
-        self._tools = [(ToolGate(tool.arm), columns) for tool, columns in model.tools()]
-        self.cones = ConeGate.of(model.robot, model.joint_names)
-        self._collision = None if model.collision is None else CollisionGate(model.collision)
-
-    def take(self, model: JointModel) -> None:
-        """Change to another model of the same joints; state that both models share is kept."""
-        if [gate.arm for gate, _ in self._tools] != [tool.arm for tool, _ in model.tools()]:
-            self._begin(model)
-            return
-        found, self._model = model.collision, model
-        if found is None or self._collision is None or self._collision.collision is not found:
-            self._collision = None if found is None else CollisionGate(found)
-
-    def set_limits(self, workspaces: Sequence[Workspace], max_speed: float, max_turn_rate: float) -> None:
-        """Set the limits of the tools, a workspace for each; see ToolGate."""
-        for (gate, _), workspace in zip(self._tools, workspaces, strict=True):
-            gate.set_limits(workspace, max_speed, max_turn_rate)
+        return self._collision.collision.clear(least, most, CLEARANCE)
 
     def restart(self) -> None:
         """Forget the last setpoint: the arm was reinitialised at rest."""
-        for tool_gate, _ in self._tools:
-            tool_gate.restart()
-        for gate in (self.cones, self._collision):
-            if gate is not None:
-                gate.restart()
+        for gate in self._gates:
+            gate.restart()
 
-    def go_on_from(self, position: Array) -> None:
-        """Compare the next setpoint with this one (k,) instead of the last one."""
-        for gate, columns in self._tools:
-            gate.go_on_from(position[columns])
+    def continue_from(self, position: Array) -> None:
+        """Let the tools continue from a position (n,) of the arm instead of the last setpoint."""
+        values = np.zeros(self._model.joints.n)
+        values[self._model.index] = position
+        for gate in self._tools:
+            gate.continue_from(values)
 
-    def reject(self, motion: JointMotion, dt: float, values: Array) -> str | None:
-        """Return why the setpoint after dt [s], with all variables at values (n,), must not be published."""
-        for gate, columns in self._tools:
-            rejection = gate.reject(motion.position[columns], motion.moving, dt)
-            if rejection is not None:
-                return rejection
-        rejection = None if self.cones is None else self.cones.reject(motion.position)
-        if rejection is None and self._collision is not None:
-            rejection = self._collision.reject(values)
-        return rejection
 
-    def checks(self, values: Array, others: Others) -> list[Callable[[Mapping[str, Array]], Rejection]]:
-        """Return the checks of a trajectory, see reject_trajectory.
-
-        values: all variables (n,), for those that do not move. others: where other arms will be.
-        """
-
-        def reject_tool(by_name: Mapping[str, Array]) -> Rejection:
-            rows = np.moveaxis(np.array([by_name[name] for name in self._model.joint_names]), 0, 2)
-            rejection = None if self.cones is None else self.cones.reject_ahead(rows[0])
-            if rejection is not None:
-                return rejection
-            found = [gate.reject_ahead(rows[0][:, c], rows[1][:, c]) for gate, c in self._tools]
-            return min((one for one in found if one is not None), default=None)
-
-        def reject_collision(by_name: Mapping[str, Array]) -> Rejection:
-            assert self._collision is not None
-            own = {name: rows[0] for name, rows in by_name.items()}
-            count = len(own[self._model.joint_names[0]])
-            path = self._model.path(values, {**others(TRAJECTORY_SPACING), **own})
-            hit = self._collision.reject_ahead(path)
-            return None if hit is None else (min(hit[0], count - 1), hit[1])
-
-        return [reject_tool] if self._collision is None else [reject_tool, reject_collision]
+def _checked_times(join: float, end: float) -> Array:
+    """Return times [s] from 0 to end, at most TRAJECTORY_SPACING apart, with the join and the end."""
+    spans = ((0.0, join), (join, end)) if end > join else ((0.0, end),)
+    rows = [np.linspace(a, b, math.ceil((b - a) / TRAJECTORY_SPACING) + 1)[:-1] for a, b in spans]
+    return np.concatenate([*rows, [end]])

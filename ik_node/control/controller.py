@@ -27,7 +27,6 @@ from ik_node.steady import steady
 
 from .joints import ArmMotion, Feedback, JointArbiter
 from .models import ArmModel, Columns, JointModel
-from .motion import JointMotion
 from .outputs import Output, Outputs
 from .requests import Aim, Level, Report, Request, Snapshot, TargetPlan, arrival_at, condition
 from .setpoint import Setpoint
@@ -841,14 +840,9 @@ class ArmController:
             solver, settings, joints = self._goal_solver, self._settings, self._joints
             values, start = joints.values(self._feedback)[0], joints.start_of(request.tool)
             follows, real = joints.arm.motion.follows, self._feedback.expected
-        joints.motion_check.check_goal(wanted, request.tool)
+        joints.check_goal(wanted, request.tool)
         plan = solver.find(wanted, request.tool, request.arrival, start, settings, real)
-
-        def preview(targets: Array) -> JointMotion:
-            with self._lock:
-                return joints.arm.preview(targets)
-
-        plan = joints.motion_check.choose(plan, request.tool, values, preview, follows)
+        plan = joints.choose(plan, request.tool, values, follows)
         with self._lock:
             self._check_epoch(epoch)
             if plan.path is not None and settings is not self._settings:

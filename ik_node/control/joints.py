@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -20,13 +21,14 @@ from ik_node.control.locks import OrderedLock, Rank, holds
 from ik_node.errors import InputError, closest_name, join_names, quoted
 from ik_node.model.plausibility import Span, measured_leap, measured_outside
 from ik_node.model.robot import JointSet
+from ik_node.solver.goal import Goal
 
-from .checks import CLEARANCE_EN_ROUTE, PLANNED, ArmGates, Gate, MotionCheck, places_of, reject_trajectory
+from .checks import CLEARANCE_EN_ROUTE, JointGate, MotionCheck, States
 from .models import Columns, JointModel
-from .motion import JointMotion, ToolPace, motion_ahead
+from .motion import SPACING, JointMotion, JointPlan, ToolPace, motion_ahead, positions_to_rest
 from .outputs import TrajectoryStreamer
-from .paths import MotionLimits, limits_of_motion
-from .requests import TargetPlan, filled
+from .paths import MotionLimits, ToolPath, limits_of_motion
+from .requests import Aim, Level, TargetPlan, filled
 from .setpoint import JointTrajectory, Setpoint
 from .settings import ArmSettings, Workspace
 from .trajectory import MotionState
@@ -394,12 +396,13 @@ def _distance(values: Array, commands: Array) -> Array:
 
 
 THERE = 1e-6  # [rad or m, per second]: a motion at rest equals the state of its controller
+PLANNED = 0.99  # share of the acceleration limits for motions; the rest is for transitions of controllers
 
 
 class JointGroup:
     """Variables that move together: the arm, or a single other joint such as a gripper finger.
 
-    gate: checks their setpoints.
+    gate: their limits, for the check of their setpoints.
     """
 
     def __init__(
@@ -413,7 +416,7 @@ class JointGroup:
         """index: of the joints among the variables of the robot. blocks: see JointMotion."""
         self.names, self.index = names, index
         self.motion = JointMotion(limits.lower, limits.upper, positions, blocks)
-        self.gate = Gate(names, limits.lower, limits.upper)
+        self.gate = JointGate(names, index, limits)
         self._later: Array | None = None  # the target of joints that wait
         self.limit(limits)
 
@@ -464,15 +467,11 @@ class JointGroup:
         motion.go_to(filled(targets, self.target))
         return motion
 
-    def step(self, dt: float, caught_up: float = 0.0) -> str | None:
-        """Advance by dt [s]; return why the new setpoint must not be published, else None.
-
-        caught_up: time [s] before dt during which the plan advanced without setpoints.
-        """
+    def step(self, dt: float, caught_up: float = 0.0) -> None:
+        """Advance by dt [s]; caught_up: time [s] before, during which the plan advanced without setpoints."""
         if caught_up > 0.0:
             self.motion.advance(caught_up)
-        position, velocity = self.motion.step(dt)
-        return self.gate.reject(position, velocity, dt + caught_up)
+        self.motion.step(dt)
 
     def go_on_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
         """Continue from position, velocity and acceleration by joint name; return whether the motion can."""
@@ -481,7 +480,7 @@ class JointGroup:
             return True
         if not self.motion.go_on_from(state):
             return False
-        self.gate.go_on_from(*self.motion.state)
+        self.gate.continue_from(*self.motion.state)
         return True
 
 
@@ -588,10 +587,11 @@ class JointArbiter:
             twins = [(group.names, group.motion.twin()) for group in moving]
         found: dict[str, Array] = {}
         for names, motion in twins:
-            found |= dict(zip(names, places_of(motion, spacing).T, strict=True))
+            found |= dict(zip(names, positions_to_rest(motion, spacing).T, strict=True))
         return found
 
 
+ALTERNATIVES = 8  # number of other solutions to try
 HAND_GUIDING_SHARE = 0.25  # of the velocity limits
 CATCH_UP = 0.5  # share of the tolerance to which measurements must catch up before the arm continues
 FAR = 0.1  # [rad or m]
@@ -603,7 +603,7 @@ class ArmMotion:
     """The joints that an arm commands, and their motion: one group; others follow once a goal names them.
 
     arm: the group of the arm. without_position: joints to be commanded, of the arm and of its controller,
-    whose position is unknown. motion_check: checks the motions of the arm. waiting: what a moving arm waits
+    whose position is unknown. check: judges all that the arm is to do. waiting: what a moving arm waits
     for, empty if nothing.
     """
 
@@ -644,8 +644,8 @@ class ArmMotion:
         self._plans: list[object] = []  # of all groups, at the last setpoint
         self._unchecked = False  # a stream of goals has ended: the motion to its last goal was not checked
         self._announced = -math.inf  # when the other arms were last told of a change [s]
-        self._gates = ArmGates(model)
-        self._ahead = partial(robot.ahead, self)  # future positions of the other arms
+        self.check = MotionCheck(model, settings, partial(robot.ahead, self))
+        self.check.joints = [self.arm.gate]
         self._set_limits()
 
     @property
@@ -733,14 +733,15 @@ class ArmMotion:
             if name not in positions:
                 self.without_position += (name,)
             elif name in self._resting:
-                self._others[name] = self._group(name, positions[name])
+                self._add_group(name, positions[name])
             else:
                 self._foreign[name] = positions[name]
 
-    def _group(self, name: str, position: float) -> JointGroup:
+    def _add_group(self, name: str, position: float) -> None:
         index = self._model.joints.indices([name])
         limits = limits_of_motion(self._model, index, self._settings)
-        return JointGroup((name,), index, limits, np.array([position]))
+        group = self._others[name] = JointGroup((name,), index, limits, np.array([position]))
+        self.check.joints.append(group.gate)
 
     def _add(self, targets: Iterable[str], feedback: Feedback, fresh: Mapping[str, float] | None) -> None:
         """Command the joints off the arm that targets name too; see pursue. Raises InputError."""
@@ -755,7 +756,7 @@ class ArmMotion:
             raise InputError(f'not measured recently: {join_names(missing)}')
         for name in new:
             found = feedback.position(name) if fresh is None else fresh[name]
-            self._others[name] = self._group(name, self._resting[name] if found is None else found)
+            self._add_group(name, self._resting[name] if found is None else found)
 
     def check_listed(self, plan: TargetPlan) -> None:
         """Raise InputError unless the controller moves all joints of a plan that has joint targets."""
@@ -812,13 +813,12 @@ class ArmMotion:
         for group in self.groups:
             group.limit(limits_of_motion(self._model, model.joints.indices(group.names), settings))
         self.arm.motion.set_blocks(model.blocks)
-        self._gates.take(model)
         self._set_limits()
 
     def initialise_from_measurement(self, positions: Mapping[str, float]) -> None:
         """Initialise the arm at rest at measured positions; others go to without_position."""
         self.chased, self.waiting = None, ''
-        self._gates.restart()
+        self.check.restart()
         measured = np.array([positions.get(name, np.nan) for name in self.arm.names])
         if not np.isnan(measured).all():
             self.arm.reset(measured)
@@ -828,31 +828,103 @@ class ArmMotion:
     def forget_positions(self) -> None:
         """Forget the positions of the joints."""
         self.chased, self.waiting = None, ''
-        self._gates.restart()
+        self.check.restart()
         self._following.restart()
         self.without_position = (*self.arm.names, *self._held)
         self.arm.reset(self.arm.motion.position)
         self._others.clear()
+        self.check.joints = [self.arm.gate]
         self._foreign.clear()
 
     def _set_limits(self) -> None:
         settings = self._settings
         self._following.set_limits(self._model.following_tolerance(settings), settings.following_delay)
         tools, rates = self._model.tools(), settings.tool_rates()
-        workspaces = [Workspace.of(tool.arm, settings.workspace) for tool, _ in tools]
-        self._gates.set_limits(workspaces, *rates)
+        self.check.take(self._model, settings)
         arms = [(tool.arm, columns) for tool, columns in tools]
-        self.arm.motion.set_pace(ToolPace(arms, *rates, self._model.rolls))
-        self.arm.motion.keeps = None if self._gates.cones is None else self._gates.cones.keeps
-        self.motion_check = MotionCheck(self._model, workspaces, self._ahead)
-        checked = any(workspace.given for workspace in workspaces) or self._model.collision is not None
-        self.arm.motion.guard = self._may_pass if checked else None
+        motion = self.arm.motion
+        motion.set_pace(ToolPace(arms, *rates, self._model.rolls))
+        motion.keeps = self.check.keeps_balls if self.check.has_balls else None
+        motion.guard = self._may_pass if self.check.needed else None
 
-    def _may_pass(self, low: Array, high: Array, places: Callable[[], Array]) -> bool:
-        """Whether motion_check allows a motion; other joints at their last positions. See JointMotion."""
-        return self.motion_check.is_clear(low, high, self._values) or not self.motion_check.rejection(
-            places(), self._values
+    def _may_pass(self, low: Array, high: Array, positions: Callable[[], Array]) -> bool:
+        """Whether a motion is allowed with the other joints at their last positions. See JointMotion."""
+        return self.check.is_clear(low, high, self._values) or not self.check.planned_violation(
+            positions(), self._values
         )
+
+    def check_goal(self, aim: Aim, tool: str) -> None:
+        """Raise InputError for a goal of a tool in another unit, or outside a workspace set by the user."""
+        arm = self._model.of(tool)[0].arm
+        points = aim.points if isinstance(aim, ToolPath) else ()
+        for point in (aim.position,) if isinstance(aim, Goal) else points:
+            if doubt := arm.too_far(point):
+                raise InputError(f'the goal is {doubt}')
+        if isinstance(aim, Goal) and any(self._settings.workspace):
+            outside = Workspace.of(arm, self._settings.workspace).outside(aim.position)
+            if outside is not None:
+                raise InputError(f'the goal is outside the workspace: {outside}')
+
+    def choose(self, plan: TargetPlan, tool: str, values: Array, follows: bool = False) -> TargetPlan:
+        """Return plan if its motion is allowed, else one with another solution whose motion is.
+
+        values: all variables (m,) now. follows: the arm follows a moving goal, and each of its steps is
+        checked. If there is none, raises InputError with the position and the reason. Needs no lock.
+        """
+        if plan.joints is None or not self.check.needed:
+            return plan
+        if plan.path is not None:  # there is no alternative to a path
+            self._check_planned(plan.path.places(SPACING), values)
+            return plan
+        now = values[self._model.index]
+        if follows:
+            end = filled(plan.joints, now)
+            if self.check.is_clear(np.minimum(now, end), np.maximum(now, end), values):
+                return plan
+        try:
+            self._check_motion_to(plan.joints, values)
+            return plan
+        except InputError as error:
+            reason = error
+        if plan.goal is not None and plan.solution is not None and plan.solution.solved:
+            others = self._model.alternatives(tool, plan.goal, now)
+            for q, solution in islice(others, ALTERNATIVES):
+                try:
+                    self._check_motion_to(q, values)
+                except InputError:
+                    continue
+                message = (
+                    f'solved with a farther solution (with the nearest one, {reason}); moving to the goal'
+                )
+                return replace(plan, joints=q, solution=solution, message=message, level=Level.WARN)
+        raise reason
+
+    def _check_motion_to(self, joints: Array, values: Array) -> None:
+        """Raise InputError if the arm must not move to joints (k,); NaN: a joint keeps its own."""
+        end = values.copy()
+        end[self._model.index] = filled(joints, values[self._model.index])
+        if outside := self.check.ball_violation(end[None]):
+            raise InputError(f'the joints cannot move there: {outside}')
+        if not self._is_clear(joints, values):
+            self._check_planned(positions_to_rest(self._preview(joints)), values)
+
+    def _is_clear(self, joints: Array, values: Array) -> bool:
+        """Whether the motion to joints (k,) is known to be allowed, without simulating it."""
+        motion = self._preview(joints)
+        begin = motion.position
+        motion.step(SPACING)
+        plan = motion.plan
+        if math.isnan(motion.remaining) or not isinstance(plan, JointPlan):
+            return False
+        return self.check.is_clear(np.minimum(begin, plan.low), np.maximum(begin, plan.high), values)
+
+    def _preview(self, joints: Array) -> JointMotion:
+        with self._robot.lock:
+            return self.arm.preview(joints)
+
+    def _check_planned(self, positions: Array, values: Array) -> None:
+        if reason := self.check.planned_violation(positions, values):
+            raise InputError(reason)
 
     @property
     def far_behind(self) -> bool:
@@ -903,7 +975,12 @@ class ArmMotion:
         unchecked, self._unchecked = self._unchecked or changed, False
         if not unchecked:
             return None
-        return self.motion_check.rejection(places_of(motion.twin()), self._values, CLEARANCE_EN_ROUTE)
+        return self._violation_ahead()
+
+    def _violation_ahead(self) -> str | None:
+        """Return why the arm must not continue its motion to its end, else None."""
+        ahead = positions_to_rest(self.arm.motion.twin())
+        return self.check.planned_violation(ahead, self._values, CLEARANCE_EN_ROUTE)
 
     def brake(self) -> None:
         """Stop as soon as the limits allow, and forget the goal."""
@@ -929,9 +1006,7 @@ class ArmMotion:
             for group in self.groups:
                 group.go_on()
             if self._model.collision is not None and self.arm.motion.moving:
-                return self.motion_check.rejection(
-                    places_of(self.arm.motion.twin()), self._values, CLEARANCE_EN_ROUTE
-                )
+                return self._violation_ahead()
         return None
 
     def guide(self) -> None:
@@ -959,12 +1034,11 @@ class ArmMotion:
         joint is measured and no other node publishes joints. caught_up: time [s] before dt during which the
         plans advanced without setpoints. trajectories: for outputs that run plans.
         """
-        rejection: str | None = None
         last = [group.motion.position for group in self.groups]
         motion = self.arm.motion
         followed = motion.follows
         for group in self.groups:
-            rejection = group.step(dt, caught_up) or rejection
+            group.step(dt, caught_up)
         self._unchecked |= followed and not motion.follows and not motion.braking
         self._following.commanded(time, motion.position)
         before, self._plans = self._plans, [group.motion.plan for group in self.groups]
@@ -977,12 +1051,14 @@ class ArmMotion:
             self._robot.announce_change(self)
         values, rates = self.values(feedback)
         self._values = values
-        rejection = rejection or self._gates.reject(motion, dt + caught_up, values)
-        if rejection is not None:
+        states = States.setpoint(dt + caught_up, values, rates, motion.moving)
+        violation = self.check.violation(states)
+        if violation is not None:
             for group, position in zip(self.groups, last, strict=True):
                 group.reset(position)  # at the last setpoint: no later one was sent
             self._robot.announce_change(self)
-            return None, f'a setpoint was not published: {rejection}'
+            return None, f'a setpoint was not published: {violation.sentence}'
+        self.check.accept(states)
         whole = feedback.alone and not feedback.expected
         setpoint = self._setpoint(time, values, rates, whole, replanned)
         if trajectories is None:
@@ -1000,10 +1076,9 @@ class ArmMotion:
             return None, 'trajectory dropped: the controller has left the motion'
         motions = [(group.names, group.motion) for group in self.groups]
         trajectory = trajectories.next(setpoint, motion_ahead(motions))
-        checks = self._gates.checks(self._values, self._ahead)
-        rejection = reject_trajectory(trajectory, [group.gate for group in self.groups], checks)
-        if rejection is not None:
-            return None if self.braking else setpoint, f'trajectory dropped: {rejection}'
+        violation = self.check.trajectory_violation(trajectory, self._values)
+        if violation is not None:
+            return None if self.braking else setpoint, f'trajectory dropped: {violation}'
         if setpoint.time >= trajectories.ends and self._far_from(trajectory, feedback):
             trajectories.withhold()  # following_error() reports an arm that does not follow
             return setpoint, None
@@ -1022,7 +1097,7 @@ class ArmMotion:
         """Continue from the state of a controller, by joint name; return whether all of its joints can."""
         if not self._go_on_from(states):
             return False
-        self._gates.go_on_from(self.arm.motion.position)
+        self.check.continue_from(self.arm.motion.position)
         self._plans = [group.motion.plan for group in self.groups]
         return True
 

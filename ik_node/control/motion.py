@@ -701,6 +701,19 @@ def _turns(now: MotionState, jerk: Array, duration: float) -> Array:
     return advanced(now, jerk, times).position
 
 
+LONGEST = 3000  # positions of a motion that are known ahead
+
+
+def positions_to_rest(motion: JointMotion, spacing: float = SPACING) -> Array:
+    """Return positions (k, n) of a motion until it rests, spacing [s] apart; steps the motion to its plan."""
+    rows = [motion.position]
+    while motion.moving and len(rows) < LONGEST:
+        if not math.isnan(motion.remaining):  # it has the plan to its end
+            return np.vstack([rows, motion.planned(spacing, LONGEST - len(rows))])
+        rows.append(motion.step(spacing)[0])
+    return np.array(rows)
+
+
 PATH_STEP = 0.01  # [s] between the knots of a path
 COAST = 0.15  # [s] for which a controller continues a moving target without a newer trajectory
 States = tuple[Array, Array, Array]  # positions, velocities and accelerations

@@ -221,9 +221,9 @@ class DryRun:
         settings = replace(self._settings, speed_scaling=scaled)
         joints = ArmMotion(self._model, settings, self._places, JointArbiter())
         values, start = joints.values(Feedback())[0], joints.start_of(self._program.tool)
-        joints.motion_check.check_goal(aim, self._program.tool)
+        joints.check_goal(aim, self._program.tool)
         plan = goal_solver_of(self._model).find(aim, self._program.tool, 0.0, start, settings)
-        plan = joints.motion_check.choose(plan, self._program.tool, values, joints.arm.preview)
+        plan = joints.choose(plan, self._program.tool, values)
         if plan.partial or plan.joints is None:
             raise InputError(plan.message)
         targets = zip(self._model.joint_names, plan.joints.tolist(), strict=True)

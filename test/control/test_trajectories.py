@@ -13,6 +13,7 @@ from control_harness import PERIOD, SETTINGS, Driven, Rig
 from small_arm import ARM_JOINTS, FOLDING, arm_urdf, folding_urdf
 
 from ik_node.control import joints, outputs
+from ik_node.control.checks import Violation
 from ik_node.control.models import ArmModel
 from ik_node.control.motion import Plan, halt, motion_ahead
 from ik_node.control.outputs import DELAY, MAX_DELAY, WINDOW, point_times
@@ -373,9 +374,7 @@ def test_a_plan_on_which_the_arm_would_collide_is_not_sent() -> None:
     rig.measure(**{**dict.fromkeys(model.arm.joint_names, 0.0), 'yaw': 0.8})
     rig.tick(3)
     assert rig.state is State.HOLDING
-    rig.controller._joints.motion_check.choose = lambda plan, *_: (
-        plan
-    )  # or the goal is rejected before it starts
+    rig.controller._joints.choose = lambda plan, *_: plan  # or the goal is rejected before it starts
     rig.go(yaw=-0.8)
     rig.tick(1)
     assert rig.state is State.FAULTED
@@ -695,7 +694,8 @@ def test_a_bad_sample_halts_the_controller(rig: Driven, monkeypatch: pytest.Monk
     rig.go(yaw=1.5)
     rig.tick(40)
     rig.measure_all(yaw=0.35)
-    monkeypatch.setattr(type(rig.controller._joints.arm), 'step', lambda *_: 'made up')
+    bad = Violation(0, 'made up')
+    monkeypatch.setattr(rig.controller._joints.check, 'violation', lambda *_: bad)
     rig.tick(1)
     assert rig.state is State.FAULTED
     assert rig.output.sent[-1][1].positions[-1, 0] == pytest.approx(0.35)
