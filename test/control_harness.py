@@ -11,13 +11,13 @@ from small_arm import ARM_JOINTS, PARAMETERS
 
 from ik_node.control.checks import Gate, States
 from ik_node.control.controller import ArmController
-from ik_node.control.joints import CALM
+from ik_node.control.feedback import CALM
 from ik_node.control.models import ArmModel
 from ik_node.control.outputs import Output
 from ik_node.control.requests import Report, Snapshot
-from ik_node.control.setpoint import JointTrajectory, Setpoint
 from ik_node.control.settings import ArmSettings
 from ik_node.control.states import State
+from ik_node.control.trajectory import JointTrajectory, Setpoint
 from ik_node.steady import steady
 
 SETTINGS = ArmSettings(**PARAMETERS)

@@ -23,8 +23,8 @@ from ik_node.model.collision import SelfCollision
 from .models import Columns, JointModel
 from .motion import SPACING, tool_motion
 from .paths import MotionLimits, limits_of_motion
-from .setpoint import JointTrajectory
 from .settings import ArmSettings, Workspace
+from .trajectory import JointTrajectory
 
 ROUNDING = 1e-6  # [rad, m, and per second] by which a state may exceed a limit
 SWING = 4e-6  # [rad, m] the same, in addition, for the curve between the nodes of a path

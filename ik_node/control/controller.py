@@ -25,14 +25,15 @@ from ik_node.control.locks import OrderedLock, Rank
 from ik_node.errors import InputError
 from ik_node.steady import steady
 
-from .joints import ArmMotion, Feedback, JointArbiter
+from .arm_motion import ArmMotion, JointArbiter
+from .feedback import Feedback
 from .models import ArmModel, Columns, JointModel
 from .outputs import Output, Outputs
 from .requests import Aim, Level, Report, Request, Snapshot, TargetPlan, arrival_at, condition
-from .setpoint import Setpoint
 from .settings import ArmSettings
 from .solving import GoalSolver, goal_solver_of
 from .states import COMMANDING, ON_ITS_WAY, READY, REJECTING, TRANSITIONS, Event, State
+from .trajectory import Setpoint
 
 KEPT = 16  # maximum number of queued requests per tool
 SLOW = 1.0  # [s] of work on the same requests, after which a condition is reported

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JointMotion: moves joints within limits to targets at rest or moving; and limits of the tool's speed."""
+"""JointMotion: moves joints within limits to targets, at rest or moving; ToolPace: limits of the tool."""
 
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from ruckig import ControlInterface, InputParameter, Ruckig, Synchronization, Trajectory
+from ruckig import ControlInterface, InputParameter, Ruckig, Synchronization
+from ruckig import Trajectory as RuckigTrajectory
 
 from ik_node.checks import Array, finite_array
 from ik_node.errors import InputError
@@ -20,8 +22,7 @@ from ik_node.model.arm import Arm
 from ik_node.model.rotations import rotations
 
 from .pursuit import Limits, Pursuit, admissible, admissible_jerk, advanced, calculated
-from .trajectory import MotionState
-from .trajectory import Trajectory as TimedPath
+from .trajectory import MotionState, Trajectory
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,13 +192,13 @@ Columns = NDArray[np.int64]
 class BlockPlan(NamedTuple):
     """The plan of one block, relative to origin (k,). low, high: least and largest positions, each (k,)."""
 
-    plan: Trajectory
+    plan: RuckigTrajectory
     origin: Array
     low: Array
     high: Array
 
     @classmethod
-    def of(cls, plan: Trajectory, origin: Array) -> BlockPlan:
+    def of(cls, plan: RuckigTrajectory, origin: Array) -> BlockPlan:
         """Return the plan with its extreme positions."""
         low, high = origin + np.array([(bound.min, bound.max) for bound in plan.position_extrema]).T
         return cls(plan, origin, low, high)
@@ -290,10 +291,11 @@ class JointPlan:
             found[:, :, columns] = states
         return found
 
-    @property
-    def profiles(self) -> list[Any]:
-        """Ruckig's profiles of the joints of each block in turn."""
-        return [profile for part in self._parts for profile in part.plan.profiles[0]]
+    def knots(self) -> list[float]:
+        """Return the times [s] at which the jerk of any joint changes, sorted, with the end of the plan."""
+        profiles = [profile for part in self._parts for profile in part.plan.profiles[0]]
+        phases = [(*profile.brake.t, *profile.t, *profile.accel.t) for profile in profiles]
+        return sorted([self.duration, *(knot for row in phases for knot in np.cumsum(row).tolist())])
 
 
 # JointMotion: from joint targets at rest to setpoints within all limits, one per publish period.
@@ -305,7 +307,7 @@ class JointPlan:
 # rest at the latest.
 
 TURN = 2.0 * np.pi
-AnyPlan: TypeAlias = JointPlan | TimedPath
+AnyPlan: TypeAlias = JointPlan | Trajectory
 RETURN_SPEED = 0.1  # share of the velocity limit at which a joint returns from outside its limits
 
 # At distances where a plan changes its shape, rounding can leave Ruckig without a plan. Round numbers
@@ -417,7 +419,7 @@ class JointMotion:
         self._resting = False
         self._moving_target = None
 
-    def follow_path(self, path: TimedPath) -> None:
+    def follow_path(self, path: Trajectory) -> None:
         """Follow a timed path. Raises InputError unless it starts at the resting joints."""
         if not self._resting:
             raise InputError(MOVING)
@@ -450,7 +452,7 @@ class JointMotion:
     @property
     def on_path(self) -> bool:
         """Whether a timed path is being followed."""
-        return isinstance(self.plan, TimedPath) and self._settled and not self._resting
+        return isinstance(self.plan, Trajectory) and self._settled and not self._resting
 
     @property
     def braking(self) -> bool:
@@ -660,6 +662,16 @@ class JointMotion:
         self.follows = self._resting = False
         return True
 
+    def ahead(self) -> RestOfMotion:
+        """Return the rest of the motion; after a moving target it first continues for the time COAST."""
+        if self.plan is None or not self.moving:
+            return RestOfMotion(self.state, None)
+        coasting = self.coasting(COAST)
+        if coasting is None:
+            return RestOfMotion(self.state, self.plan, -self.elapsed)
+        now, jerk, stop = coasting
+        return RestOfMotion(now, stop, COAST, jerk)
+
     def coasting(self, duration: float) -> tuple[MotionState, Array, JointPlan] | None:
         """Return how the joints continue after a moving target for a time [s], and then come to rest.
 
@@ -714,104 +726,94 @@ def positions_to_rest(motion: JointMotion, spacing: float = SPACING) -> Array:
     return np.array(rows)
 
 
-PATH_STEP = 0.01  # [s] between the knots of a path
 COAST = 0.15  # [s] for which a controller continues a moving target without a newer trajectory
-States = tuple[Array, Array, Array]  # positions, velocities and accelerations
+POINT_GAP = 1e-4  # [s] minimum time between two points of a trajectory
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
-    """The rest of a motion, from the last setpoint to rest.
+class RestOfMotion:
+    """The rest of the motion of one group, from the last setpoint to rest: a plan from begin [s] on.
 
-    at(t) gives positions, velocities and accelerations (n,) of the named joints t [s] after that setpoint;
-    from duration on they are at rest. knots: times between which every joint moves by a quintic. limits (3,
-    n): of velocity, acceleration and jerk. braking: the motion only ends an earlier one.
+    Before that, if begin is positive, the joints move from the state now with a constant jerk (n,). begin is
+    negative where a plan has already begun. plan: None at rest.
+    """
+
+    now: MotionState
+    plan: AnyPlan | None
+    begin: float = 0.0
+    jerk: Array | None = None
+
+    @property
+    def duration(self) -> float:
+        """Time until all joints rest [s]."""
+        return 0.0 if self.plan is None else max(self.plan.duration + self.begin, 0.0)
+
+    def knots(self) -> list[float]:
+        """Return times [s] between which every joint moves by a quintic."""
+        if self.plan is None:
+            return []
+        knots = [knot + self.begin for knot in self.plan.knots()]
+        return knots if self.jerk is None else [self.begin, *knots]
+
+    def at_times(self, times: Sequence[float]) -> Array:
+        """Return position, velocity and acceleration (k, 3, n) at times (k,) [s] after the last setpoint."""
+        if self.plan is None:
+            rest = np.array([self.now.position, *np.zeros((2, len(self.now.position)))])
+            return np.broadcast_to(rest, (len(times), *rest.shape))
+        rows = self.plan.at_times([min(max(t - self.begin, 0.0), self.plan.duration) for t in times])
+        if self.jerk is not None:
+            for k, t in enumerate(times):
+                if t < self.begin:
+                    rows[k] = advanced(self.now, self.jerk, t)
+        return rows
+
+
+class MotionAhead(NamedTuple):
+    """Points of the rest of a motion: states (k, 3, n) at times (k,) [s] after the last setpoint, to rest.
+
+    limits (3, n): of velocity, acceleration and jerk. braking: the motion only ends an earlier one.
     """
 
     names: tuple[str, ...]
-    duration: float
-    at: Callable[[float], States]
-    knots: Callable[[], Sequence[float]]
+    times: Array
+    states: Array
     limits: Array
     braking: bool = False
 
 
-class Part(NamedTuple):
-    """The rest of the motion of one group: at and knots as in Plan."""
-
-    duration: float
-    at: Callable[[float], States]
-    knots: Callable[[], list[float]]
-
-
-def motion_ahead(groups: Sequence[tuple[tuple[str, ...], JointMotion]]) -> Plan:
+def motion_ahead(groups: Sequence[tuple[tuple[str, ...], JointMotion]]) -> MotionAhead:
     """Return the rest of the motion of all groups (names, motion)."""
     names = tuple(name for joints, _ in groups for name in joints)
-    parts = [_part(motion) for _, motion in groups]
-
-    def at(t: float) -> States:
-        position, velocity, acceleration = zip(*(part.at(t) for part in parts), strict=True)
-        return np.concatenate(position), np.concatenate(velocity), np.concatenate(acceleration)
-
-    def knots() -> list[float]:
-        return sorted({knot for part in parts for knot in part.knots() if knot > 0.0})
-
-    braking = all(motion.braking or not motion.moving for _, motion in groups)
+    rests = [motion.ahead() for _, motion in groups]
+    knots = sorted({knot for rest in rests for knot in rest.knots() if knot > 0.0})
+    times = point_times(knots, max(rest.duration for rest in rests))
+    states = np.concatenate([rest.at_times(times) for rest in rests], axis=2)
     limits = np.concatenate([motion.limits for _, motion in groups], axis=1)
-    return Plan(names, max(part.duration for part in parts), at, knots, limits, braking)
+    braking = all(motion.braking or not motion.moving for _, motion in groups)
+    return MotionAhead(names, np.array(times), states, limits, braking)
 
 
-def _part(motion: JointMotion) -> Part:
-    plan, elapsed, position = motion.plan, motion.elapsed, motion.position
-    if plan is None or not motion.moving:
-        rest = np.zeros_like(position)
-        return Part(0.0, lambda _: (position, rest, rest), list)
-    coasting = motion.coasting(COAST)
-    if coasting is None:
-        return part_of(plan, -elapsed)
-    now, jerk, stop = coasting
-    after = part_of(stop, COAST)
+def point_times(knots: Sequence[float], end: float) -> list[float]:
+    """Return the times [s] of the points of a motion with these knots, from 0 to its end.
 
-    def at(t: float) -> States:
-        if t >= COAST:
-            return after.at(t)
-        return advanced(now, jerk, t)
-
-    return Part(after.duration, at, lambda: [COAST, *after.knots()])
-
-
-def part_of(plan: JointPlan | TimedPath, begin: float) -> Part:
-    """Return the part that follows a plan whose beginning is at time begin [s]."""
-
-    def at(t: float) -> States:
-        position, velocity, acceleration = plan.at_time(min(t - begin, plan.duration))
-        return position, velocity, acceleration
-
-    def knots() -> list[float]:
-        return [knot + begin for knot in sorted(plan_knots(plan))]
-
-    return Part(max(plan.duration + begin, 0.0), at, knots)
-
-
-def plan_knots(plan: JointPlan | TimedPath) -> list[float]:
-    """Return the times [s] at which the jerk of any joint changes, with the end of the plan.
-
-    The jerk along a path changes continuously: its knots are dense enough for quintics between them.
+    Of knots that are nearer than POINT_GAP, that next to the longer piece stays: an acceleration that ends at
+    the other one would count for as long as that piece lasts.
     """
-    times = [plan.duration]
-    if isinstance(plan, TimedPath):
-        return [*np.arange(0.0, plan.duration, PATH_STEP).tolist(), *times]
-    for profile in plan.profiles:
-        phases = (*profile.brake.t, *profile.t, *profile.accel.t)
-        times.extend(np.cumsum(phases).tolist())
-    return times
+    times = [0.0]
+    for knot, after in itertools.pairwise([*knots, end]):
+        if times[-1] + POINT_GAP <= knot <= end - POINT_GAP:
+            times.append(knot)
+        elif times[-1] < knot <= end - POINT_GAP and len(times) > 1 and after - knot > times[-1] - times[-2]:
+            times[-1] = knot
+    return [*(time for time in times if time <= end - POINT_GAP), end]
 
 
-def halt(state: MotionState, stops: Array, limits: Array) -> Part | None:
+def halt(state: MotionState, stops: Array, limits: Array) -> tuple[Array, Array] | None:
     """Return the motion from a state of joints (n,) to rest at stops (n,), NaN: as soon as possible.
 
-    limits: of velocity, acceleration and jerk (3, n). Each joint moves as fast as it can, so none
-    passes the stop that the plan was checked for. None if there is no such motion.
+    Times (k,) [s] and states (k, 3, n) of its points. limits: of velocity, acceleration and jerk (3, n). Each
+    joint moves as fast as it can, so none passes the stop that the plan was checked for. None if there is no
+    such motion.
     """
     fastest, hardest, jerkiest = limits
     start = admissible(state, (fastest, hardest, jerkiest))
@@ -826,8 +828,9 @@ def halt(state: MotionState, stops: Array, limits: Array) -> Part | None:
         ControlInterface.Velocity if free else ControlInterface.Position for free in anywhere
     ]
     request.synchronization = Synchronization.No
-    plan = calculated(Ruckig(stops.size), request)
-    if plan is None:
+    found = calculated(Ruckig(stops.size), request)
+    if found is None:
         return None
-    whole = BlockPlan.of(plan, np.zeros(stops.size))
-    return part_of(JointPlan([np.arange(stops.size)], [whole]), 0.0)
+    plan = JointPlan([np.arange(stops.size)], [BlockPlan.of(found, np.zeros(stops.size))])
+    times = point_times(plan.knots(), plan.duration)
+    return np.array(times), plan.at_times(times)

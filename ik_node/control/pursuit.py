@@ -18,7 +18,8 @@ from collections import deque
 from typing import TypeAlias
 
 import numpy as np
-from ruckig import InputParameter, Result, Ruckig, RuckigError, Synchronization, Trajectory
+from ruckig import InputParameter, Result, Ruckig, RuckigError, Synchronization
+from ruckig import Trajectory as RuckigTrajectory
 
 from ik_node import kernels
 from ik_node.checks import Array
@@ -268,9 +269,9 @@ def _asking(now: Array, jerk: Array, pole: float, dt: float) -> Array:
     )
 
 
-def calculated(ruckig: Ruckig, request: InputParameter) -> Trajectory | None:
+def calculated(ruckig: Ruckig, request: InputParameter) -> RuckigTrajectory | None:
     """Return Ruckig's plan for a request; None if it finds none."""
-    plan = Trajectory(ruckig.degrees_of_freedom)
+    plan = RuckigTrajectory(ruckig.degrees_of_freedom)
     try:
         found = ruckig.calculate(request, plan) in (Result.Working, Result.Finished)
     except (RuckigError, ValueError):  # ValueError: a result that its enum does not list

@@ -22,8 +22,8 @@ from std_srvs.srv import SetBool
 from visualization_msgs.msg import Marker, MarkerArray
 
 from ik_node.checks import Array
+from ik_node.control.arm_motion import JointArbiter
 from ik_node.control.controller import ArmController, Inbox, Statistics
-from ik_node.control.joints import JointArbiter
 from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.outputs import Output
 from ik_node.control.requests import HomeRequest, Level, Report, Snapshot

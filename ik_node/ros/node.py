@@ -35,8 +35,8 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from ik_node import kernels
+from ik_node.control.arm_motion import JointArbiter
 from ik_node.control.controller import NO_MODEL, Inbox, Statistics
-from ik_node.control.joints import JointArbiter
 from ik_node.control.models import Models, arms_of, build_models, check_models
 from ik_node.control.outputs import Output
 from ik_node.control.requests import Level, Request

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.joints import ArmMotion, Feedback, JointArbiter
+from ik_node.control.arm_motion import ArmMotion, JointArbiter
+from ik_node.control.feedback import Feedback
 from ik_node.control.models import JointModel, Models, arms_of, build_models
 from ik_node.control.paths import JointPath, ToolPath
 from ik_node.control.requests import Aim

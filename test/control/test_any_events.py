@@ -36,9 +36,9 @@ from ik_node.control.controller import ArmController
 from ik_node.control.models import ArmModel
 from ik_node.control.paths import ToolPath
 from ik_node.control.requests import HomeRequest
-from ik_node.control.setpoint import Setpoint
 from ik_node.control.settings import ArmSettings
 from ik_node.control.states import COMMANDING, State
+from ik_node.control.trajectory import Setpoint
 from ik_node.errors import InputError
 from ik_node.model.plausibility import FAR, FAR_LINEAR
 from ik_node.model.urdf.description import load_description

@@ -13,7 +13,7 @@ from control_harness import PERIOD, SETTINGS, Rig, positions
 from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node import Goal
-from ik_node.control.joints import MOST_JOINTS, Feedback
+from ik_node.control.feedback import MOST_JOINTS, Feedback
 from ik_node.control.models import ArmModel
 from ik_node.control.paths import ToolPath
 from ik_node.control.settings import ArmSettings

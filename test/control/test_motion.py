@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from limit_judge import Judge
 
+from ik_node.control.arm_motion import JointGroup
 from ik_node.control.checks import JointGate
-from ik_node.control.joints import JointGroup
 from ik_node.control.motion import RETURN_SPEED, JointMotion
 from ik_node.control.paths import MotionLimits
 from ik_node.control.trajectory import MotionState

@@ -10,8 +10,8 @@ import pytest
 from control_harness import AFTER, Asked, Kept
 
 from ik_node import Goal
+from ik_node.control.arm_motion import JointArbiter
 from ik_node.control.controller import ArmController
-from ik_node.control.joints import JointArbiter
 from ik_node.control.models import TreeModel, build_models, check_models
 from ik_node.control.requests import Report
 from ik_node.control.settings import ArmSettings, RobotSettings

@@ -12,14 +12,15 @@ import pytest
 from control_harness import PERIOD, SETTINGS, Driven, Rig
 from small_arm import ARM_JOINTS, FOLDING, arm_urdf, folding_urdf
 
-from ik_node.control import joints, outputs
+from ik_node.control import arm_motion, streaming
 from ik_node.control.checks import Violation
 from ik_node.control.models import ArmModel
-from ik_node.control.motion import Plan, halt, motion_ahead
-from ik_node.control.outputs import DELAY, MAX_DELAY, WINDOW, point_times
+from ik_node.control.motion import MotionAhead, halt, motion_ahead, point_times
+from ik_node.control.outputs import MAX_DELAY
 from ik_node.control.paths import ToolPath
-from ik_node.control.setpoint import JointTrajectory
 from ik_node.control.states import State
+from ik_node.control.streaming import DELAY, WINDOW
+from ik_node.control.trajectory import JointTrajectory
 from ik_node.errors import InputError
 
 SHARED = (*ARM_JOINTS[::-1], 'finger')
@@ -226,9 +227,7 @@ def test_a_controller_at_rest_begins_when_it_gets_its_trajectory(rig: Driven) ->
 def test_points_that_are_too_near_leave_long_pieces_as_they_are(
     knots: tuple[float, ...], times: tuple[float, ...]
 ) -> None:
-    rest = np.zeros(1)
-    plan = Plan(('yaw',), knots[-1], lambda _: (rest, rest, rest), lambda: knots, np.zeros((3, 1)))
-    assert point_times(plan) == pytest.approx(times)
+    assert point_times(knots, knots[-1]) == pytest.approx(times)
 
 
 def test_a_controller_that_did_not_get_its_halt_is_held_by_the_fault(rig: Driven) -> None:
@@ -288,13 +287,14 @@ YAW = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
 def break_plans(monkeypatch: pytest.MonkeyPatch, broken: Broken, braking: bool = False) -> None:
     """Spoil all plans from now on, those that brake only on request."""
 
-    def spoilt(groups: object) -> Plan:
-        plan = motion_ahead(groups)
-        if plan.braking and not braking:
-            return plan
-        return replace(plan, at=lambda t: broken(t, *plan.at(t)))
+    def spoilt(groups: object) -> MotionAhead:
+        ahead = motion_ahead(groups)
+        if ahead.braking and not braking:
+            return ahead
+        pairs = zip(ahead.times.tolist(), ahead.states, strict=True)
+        return ahead._replace(states=np.array([broken(time, *row) for time, row in pairs]))
 
-    monkeypatch.setattr(joints, 'motion_ahead', spoilt)
+    monkeypatch.setattr(arm_motion, 'motion_ahead', spoilt)
 
 
 def too_far(t: float, p: np.ndarray, v: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -499,7 +499,7 @@ def test_a_controller_is_halted_even_if_ruckig_finds_no_plan(rig: Driven, failur
     rig.go(yaw=2.4)
     rig.tick(30)
     rig.go(yaw=0.0)
-    monkeypatch.setattr(outputs, 'halt', failing)
+    monkeypatch.setattr(streaming, 'halt', failing)
     fall_behind(rig)
     assert rig.state is State.FAULTED
     (_, first), (_, stand) = rig.output.sent

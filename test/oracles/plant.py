@@ -12,9 +12,9 @@ from ik_node.control.models import ArmModel
 from ik_node.control.outputs import Output
 from ik_node.control.paths import limits_of_motion
 from ik_node.control.requests import Report
-from ik_node.control.setpoint import Setpoint
 from ik_node.control.settings import ArmSettings
 from ik_node.control.states import State
+from ik_node.control.trajectory import Setpoint
 from ik_node.sim.plant import TIMESTEP, Plant, PlantSettings
 from oracles.arms import Task
 from oracles.chain import Array, angle_between

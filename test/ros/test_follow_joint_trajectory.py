@@ -15,7 +15,7 @@ import pytest
 from rclpy.action.client import ActionClient
 from rclpy.task import Future
 
-from ik_node.control.setpoint import JointTrajectory, Setpoint
+from ik_node.control.trajectory import JointTrajectory, Setpoint
 from ik_node.ros.outputs import follow_joint_trajectory as module
 from ik_node.ros.outputs.context import Clocks, OutputContext
 

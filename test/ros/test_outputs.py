@@ -22,7 +22,7 @@ from small_arm import ALL_JOINTS, ARM_JOINTS, arm_urdf
 from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory
 
-from ik_node.control.setpoint import JointTrajectory as Whole
+from ik_node.control.trajectory import JointTrajectory as Whole
 from ik_node.errors import InputError, MissingError
 from ik_node.ros.conversions import seconds
 from ik_node.ros.graph import graph

@@ -12,7 +12,7 @@ from rclpy.node import Node
 from rclpy.publisher import Publisher
 
 from ik_node.control.outputs import Output
-from ik_node.control.setpoint import Setpoint
+from ik_node.control.trajectory import Setpoint
 from ik_node.ros.conversions import joint_state
 from ik_node.ros.interfaces import JOINT_STATES, PublishedTopic
 from ik_node.ros.reports import NodeTime

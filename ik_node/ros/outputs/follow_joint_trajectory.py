@@ -17,8 +17,8 @@ from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
 from ik_node.control.locks import OrderedLock, Rank
-from ik_node.control.setpoint import JointTrajectory as Trajectory
-from ik_node.control.setpoint import Setpoint
+from ik_node.control.trajectory import JointTrajectory as Trajectory
+from ik_node.control.trajectory import Setpoint
 from ik_node.errors import MissingError, escaped
 from ik_node.ros.conversions import NS_PER_S
 from ik_node.ros.outputs.trajectory_output import TrajectoryOutput

@@ -6,7 +6,7 @@ from __future__ import annotations
 from std_msgs.msg import Float64MultiArray
 
 from ik_node.control.outputs import Output
-from ik_node.control.setpoint import Setpoint
+from ik_node.control.trajectory import Setpoint
 from ik_node.ros.interfaces import POSITION_COMMANDS
 
 from .context import OutputContext

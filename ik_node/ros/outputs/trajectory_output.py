@@ -14,7 +14,7 @@ from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
 from trajectory_msgs.msg import JointTrajectoryPoint
 
 from ik_node.control.outputs import Output
-from ik_node.control.setpoint import JointTrajectory, Setpoint
+from ik_node.control.trajectory import JointTrajectory, Setpoint
 from ik_node.ros.conversions import NS_PER_S
 from ik_node.ros.interfaces import CONTROLLER_STATE
 
