@@ -2,7 +2,7 @@
 """ik_viewer, its page and what else is on the desk, in the thread of a test: see stepped.py.
 
 The page is a client of the web server, but user input goes straight to its handlers, and what it is sent is
-read where the server stores it. What threads of the viewer compute is there at once.
+read where the server stores it. What threads of the viewer compute is there in the next frame.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -36,10 +37,10 @@ from websockets.sync.client import connect
 
 from ik_node.ros.node import IkNode
 from ik_node.ros.programs.track_player import GoalsNode
-from ik_node.viewer import guard, methods, recordings, teach
+from ik_node.viewer import guard, recordings, teach
+from ik_node.viewer.events import Worker
 from ik_node.viewer.node import ViewerNode
 from ik_node.viewer.panel import STOP
-from ik_node.viewer.section import Worker
 
 KINDS = {'ik_node': IkNode, 'ik_goals': GoalsNode, 'ik_viewer': ViewerNode}
 SOON = 10.0  # [s] for what the thread of the web server does
@@ -309,8 +310,8 @@ def _with_arrays(content: Any, buffers: list[bytes]) -> Any:
     return {key: _with_arrays(value, buffers) for key, value in content.items()}
 
 
-def _compute(worker: Worker[Any], work: Callable[[], Any]) -> None:
-    worker._result = work()
+def _compute(worker: Worker[Any], work: Callable[[], Any], done: Callable[[Any], Any]) -> None:
+    worker._events.post(partial(worker._deliver, done, work(), worker._drops))
 
 
 def _log(buffer: AsyncMessageBuffer, message: Any, push: Any = AsyncMessageBuffer.push) -> None:
@@ -326,8 +327,7 @@ def desk() -> Iterator[Desk]:
         patches.enter_context(patch.object(AsyncMessageBuffer, 'push', _log))
         threads = SimpleNamespace(Thread=Inline, Event=threading.Event, Lock=threading.Lock)
         patches.enter_context(patch.object(teach, 'time', SimpleNamespace(sleep=here.run)))
-        for module in (methods, recordings, recordings):
-            patches.enter_context(patch.object(module, 'threading', threads))
+        patches.enter_context(patch.object(recordings, 'threading', threads))
         yield Desk(here)
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import viser
@@ -16,137 +16,113 @@ from ik_node.ros.parameters import RemoteParameters
 from ik_node.steady import steady
 
 from . import panel
-from .panel import Inputs, by_user, merged
+from .events import Event, Events
+from .section import Frame, RobotView, Section
 
 RANGE = (0.7, 1.5)  # of a slider, as shares of the length in the file
 ORDER = 2e6  # of the folder: below the methods
 HINT = 'Rebuilds the description with these lengths; joints keep their positions.'
-
-
-class LengthsPanel:
-    """A slider in millimetres for each length; inputs are kept until take returns them."""
-
-    def __init__(self, gui: viser.GuiApi, lengths: Mapping[str, float]) -> None:
-        """lengths: [m] by name."""
-        self._touched: Inputs[dict[str, float]] = Inputs()
-        self._sliders: dict[str, Any] = {}
-        self._folder = gui.add_folder('Link lengths', order=ORDER, expand_by_default=False, visible=False)
-        with self._folder:
-            for name, value in lengths.items():
-                low, high = (round(1e3 * share * value) for share in RANGE)
-                label = f'{name.replace("_", " ")} [mm]'
-                self._sliders[name] = gui.add_slider(label, low, high, 0.1, round(1e3 * value, 1))
-                self._sliders[name].on_update(self._on_update)
-            self._answer = gui.add_html('')
-        self.answer('')
-
-    @by_user
-    def _on_update(self, event: viser.GuiEvent[Any]) -> bool:
-        moved = {
-            name: 1e-3 * slider.value for name, slider in self._sliders.items() if slider is event.target
-        }
-        return self._touched.add(moved)
-
-    @property
-    def touched(self) -> bool:
-        """Whether there are inputs that take has not returned."""
-        return bool(self._touched.waiting())
-
-    def take(self) -> dict[str, float]:
-        """Return the lengths [m] that users set since the last call."""
-        return merged(self._touched.take())
-
-    def show(self, lengths: Mapping[str, float] | None) -> None:
-        """Show these lengths [m], or hide the folder."""
-        if self._folder.visible is (lengths is None):
-            self._folder.visible = lengths is not None
-        touched = merged(self._touched.waiting())
-        for name, value in (lengths or {}).items():
-            if name not in touched:
-                self._sliders[name].value = round(1e3 * value, 1)
-
-    def answer(self, rejection: str) -> None:
-        """Show why lengths were rejected, or a help text."""
-        self._answer.content = panel.answer(rejection or HINT, 'Rejected' if rejection else '')
-
-
 REST = 0.15  # [s] between two changes: building a description takes time
 OUTPUT, MEASURED = 'output', 'wait_for_measured'  # parameters of ik_node
 DISPLAY_ONLY = 'joint_states'
 DESCRIPTION = 'robot_description'
 
 
-class VariableLinks:
-    """The sliders for link lengths, shown while the description is the expansion of the file.
+class VariableLinks(Section):
+    """A slider in millimetres for each link length, shown while the description is the expansion of the file.
 
     The publisher of robot_description, ik_node or robot_state_publisher, gets the new text as its parameter
     of that name and publishes it, so that there is one publisher. Never for a real or simulated arm.
     """
 
-    def __init__(self, node: Node, gui: viser.GuiApi, lengths: LinkLengths, solver: RemoteParameters) -> None:
+    def __init__(
+        self,
+        node: Node,
+        server: viser.ViserServer,
+        events: Events,
+        lengths: LinkLengths,
+        solver: RemoteParameters,
+    ) -> None:
         """solver: the parameters of ik_node."""
+        super().__init__(server, events, 'Link lengths', ORDER, visible=False)
         self._node, self._lengths, self._solver = node, lengths, solver
         self._text = lengths.description()
         self._sent: tuple[LinkLengths, str] | None = None
-        self._panel = LengthsPanel(gui, lengths.values)
+        self._touched: dict[str, float] = {}  # lengths [m] that users have set and nobody has sent
         self._publisher = ''
         self._remote: RemoteParameters | None = None
         self._due = 0.0
-        self._shown = ''  # the description that the scene shows
+        self._sliders: dict[str, Any] = {}
+        with self.folder:
+            for name, value in lengths.values.items():
+                low, high = (round(1e3 * share * value) for share in RANGE)
+                label = f'{name.replace("_", " ")} [mm]'
+                slider = self.gui.add_slider(label, low, high, 0.1, round(1e3 * value, 1))
+                self._sliders[name] = self.listen(slider, partial(self._touch, name))
+            self._answer = self.gui.add_html(panel.answer(HINT))
 
-    def set_description(self, text: str) -> None:
-        """Set the description that the scene shows."""
-        self._shown = text
-        if self._sent is not None and text == self._sent[1]:
+    def _touch(self, name: str, event: Event) -> None:
+        self._touched[name] = 1e-3 * event.value
+
+    def show(self, robot: RobotView | None) -> None:
+        """Show the lengths of a robot, or hide the sliders if its description is not from the file."""
+        super().show(robot)
+        if self._sent is not None and self._shown == self._sent[1]:
             self._lengths, self._text = self._sent
             self._sent = None
-        self._panel.show(self._lengths.values if text == self._text else None)
+        self._show_lengths()
+
+    @property
+    def _shown(self) -> str:
+        """The description that the page shows."""
+        return self.robot.text if self.robot is not None else ''
+
+    def _show_lengths(self) -> None:
+        panel.update(self.folder, visible=self._shown == self._text)
+        for name, value in self._lengths.values.items():
+            if name not in self._touched and not self.events.pending(self._sliders[name]):
+                panel.update(self._sliders[name], value=round(1e3 * value, 1))
 
     def refresh(self) -> None:
-        """Detect a missing response; call regularly."""
-        if self._remote is not None:
+        """Detect a missing response."""
+        if self._remote is not None and self._remote.busy:
             self._remote.refresh()
 
-    def update(self) -> None:
-        """Process the inputs of users; call once per frame."""
+    def update(self, frame: Frame) -> None:  # noqa: ARG002
+        """Send the lengths that users have set."""
         now = steady()
         busy = self._remote is not None and self._remote.busy
-        if not self._panel.touched or now < self._due or busy:
+        if not self._touched or now < self._due or busy:
             return
         self._due = now + REST
-        touched = self._panel.take()
+        touched, self._touched = self._touched, {}
         rejection = self._rejection()
         if not rejection:
             try:
                 lengths = self._lengths.changed(**touched)
-                text = lengths.description()
+                self._sent = lengths, lengths.description()
+                rejection = self._send(self._sent[1])
             except IkError as error:
                 rejection = str(error)
         if rejection:
             self._answered(rejection)
-            return
-        self._sent = lengths, text
-        publishing = self._publishing()
-        if publishing is None:
-            self._answered('nothing publishes robot_description any more')
-        elif not publishing.set(**{DESCRIPTION: text}):
-            self._answered(f'{self._publisher} has no services to set its parameters')
+
+    def _send(self, text: str) -> str:
+        """Set the parameter of the publisher of robot_description; return why that is not possible."""
+        name = next(iter(self._publishers(DESCRIPTION)), None)
+        if name is None:
+            return 'nothing publishes robot_description any more'
+        if self._remote is None or name != self._publisher:
+            self._publisher = name
+            self._remote = RemoteParameters(self._node, name, on_set=self._answered)
+        sent = self._remote.set(**{DESCRIPTION: text})
+        return '' if sent else f'{name} has no services to set its parameters'
 
     def _answered(self, rejection: str) -> None:
         if rejection:
             self._sent = None
-            self._panel.show(self._lengths.values if self._shown == self._text else None)
-        self._panel.answer(rejection)
-
-    def _publishing(self) -> RemoteParameters | None:
-        """Return the parameters of the publisher of robot_description, None if it has ended."""
-        name = next(iter(self._publishers(DESCRIPTION)), None)
-        if name is None:
-            return None
-        if self._remote is None or name != self._publisher:
-            self._publisher = name
-            self._remote = RemoteParameters(self._node, name, on_set=self._answered)
-        return self._remote
+            self._show_lengths()
+        self._answer.content = panel.answer(rejection or HINT, 'Rejected' if rejection else '')
 
     def _publishers(self, topic: str) -> list[str]:
         return graph.publishing_nodes(self._node, self._node.resolve_topic_name(topic))
@@ -154,7 +130,7 @@ class VariableLinks:
     def _rejection(self) -> str:
         """Return why link lengths cannot change now."""
         if self._shown != self._text:
-            return 'the description is no longer that of the sliders'
+            return 'robot_description has changed and no longer matches these sliders'
         publishers = self._publishers(DESCRIPTION)
         if len(publishers) != 1:
             names = ', '.join(publishers) or 'none'
@@ -164,12 +140,12 @@ class VariableLinks:
             return 'ik_node does not respond, so the arm could be real'
         if values[OUTPUT] != DISPLAY_ONLY or values.get(MEASURED) == 'true':
             return (
-                f'ik_node commands a real or simulated arm ({OUTPUT}: {values[OUTPUT]}, {MEASURED}: '
-                f'{values.get(MEASURED)}), whose links do not change'
+                'link lengths cannot be changed while ik_node commands a real or simulated arm '
+                f'({OUTPUT}: {values[OUTPUT]}, {MEASURED}: {values.get(MEASURED)})'
             )
         own = f'{self._node.get_namespace().rstrip("/")}/ik_node'
         others = {name for name in self._publishers('joint_states') if name != own}
         others |= set(self._publishers('measured_joint_states'))
         if others:
-            return f'the joints are measured by {", ".join(sorted(others))}: links of that arm do not change'
+            return f'link lengths cannot be changed while an arm is measured by {", ".join(sorted(others))}'
         return ''

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,10 +24,11 @@ from ik_node.solver.solver import IkSolver
 from ik_node.steady import steady
 
 from . import panel
+from .events import Event, Events, Worker
 from .lengths import MEASURED, OUTPUT
-from .panel import GHOSTS, RED, Inputs, by_user, merged, update
-from .scene import Drawing, Ghost
-from .section import Moment, RobotView, Section
+from .panel import GHOSTS, NONE, RED, update
+from .scene import Ghost
+from .section import Frame, RobotView, Section
 from .tool import ViewedTool
 
 
@@ -39,42 +40,37 @@ class Step(NamedTuple):
     direction_error: float
 
 
+@dataclass(eq=False)
 class Descent:
     """One descent from a seed towards a goal, as IkSolver.steps yields it.
 
     steps: those that are known already; the first is the seed. ended: there are no more. failure: why there
-    are none.
+    are none. stopped: no more are needed.
     """
 
-    def __init__(self, arm: Arm, goal: Goal, seed: Array, options: Mapping[str, Any]) -> None:
-        """options: of IkSolver."""
-        self.method = str(options['method'])
-        self.steps: list[Step] = []
-        self.ended = False
-        self.failure = ''
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(arm, goal, seed, options), daemon=True)
-        self._thread.start()
+    method: str
+    steps: list[Step] = field(default_factory=list)
+    ended: bool = False
+    failure: str = ''
+    stopped: bool = False
 
-    def _run(self, arm: Arm, goal: Goal, seed: Array, options: Mapping[str, Any]) -> None:
+    def compute(
+        self, arm: Arm, goal: Goal, seed: Array, options: Mapping[str, Any], post: Callable[..., object]
+    ) -> str:
+        """Post each step as it becomes known, and return why it failed, if it did; for another thread."""
         try:
             solver = IkSolver(arm, **options)
             for q in solver.steps(goal, seed):
-                self.steps.append(Step(q.copy(), *solver.errors(goal, q)))
-                if self._stopped.is_set():
+                post(partial(self.steps.append, Step(q.copy(), *solver.errors(goal, q))))
+                if self.stopped:
                     break
         except IkError as error:
-            self.failure = str(error)
-        self.ended = True
+            return str(error)
+        return ''
 
-    def stop(self) -> None:
-        """Let the thread end."""
-        self._stopped.set()
-
-    def join(self) -> None:
-        """Stop, and wait a moment for the end of the thread."""
-        self.stop()
-        self._thread.join(timeout=2.0)
+    def end(self, failure: str) -> None:
+        """Note that all steps are known."""
+        self.ended, self.failure = True, failure
 
 
 class Playback:
@@ -91,7 +87,7 @@ class Playback:
     def start(self, descents: Sequence[Descent]) -> None:
         """Show the first step of new descents."""
         for descent in self.descents:
-            descent.stop()
+            descent.stopped = True
         self.descents = list(descents)
         self.index = 0
         self._steps = 0
@@ -198,139 +194,29 @@ class ErrorPlot:
 
 SWELLING = 0.03  # larger than the arm, the second ghost twice, so that they do not flicker
 REST = 0.25  # [s] for which the gizmo must rest before the descents start
+PLAY, PAUSE, STEP, RESTART = 'Play', 'Pause', 'Step', 'Restart'
+HINT = "Drag the gizmo: the ghosts move there step by step from the arm's pose. The arm does not move."
 
 
 class SlowMotion:
-    """Runs the selected methods from the joints of an arm to the gizmo of one tool.
+    """Runs the selected methods from the joints of an arm to the gizmo of one tool, and shows their steps."""
 
-    Call update once per frame. on: whether users watch.
-    """
-
-    def __init__(self, server: viser.ViserServer, panel: SlowMotionPanel) -> None:
-        self._server, self._panel = server, panel
+    def __init__(self, section: Section) -> None:
+        """section: in whose folder the controls are."""
+        self._server, self._events = section.server, section.events
         self._playback = Playback()
+        self._workers: list[Worker[str]] = [
+            Worker(section.events, f'descent {k}', 'it could not be computed: see the log of ik_viewer')
+            for k in range(len(GHOSTS))
+        ]
         self._arm: Arm | None = None
-        self._drawing: Drawing | None = None
+        self._robot: RobotView | None = None
         self._ghosts: list[Ghost] = []
         self._start_at = math.inf  # when the descents start (steady)
-        self._chosen: tuple[Any, ...] = ()  # what the present descents were started with
-
-    @property
-    def on(self) -> bool:
-        """Whether users watch."""
-        return self._panel.on and self._arm is not None
-
-    def show(self, arm: Arm | None, drawing: Drawing | None) -> None:
-        """Set the arm of a tool, after the scene was cleared, or none."""
-        self._arm, self._drawing = arm, drawing
-        self._ghosts = []
-        self._end()
-
-    def choose(self, arm: Arm) -> None:
-        """Show the tool of another arm of the same robot, whose gizmo is dragged."""
-        if arm is not self._arm:
-            for ghost in self._ghosts:
-                ghost.remove()
-            self.show(arm, self._drawing)
-
-    def moved(self) -> None:
-        """Restart soon: a user has moved the gizmo."""
-        self._start_at = steady() + REST
-
-    def update(
-        self,
-        T_base_goal: Array | None,
-        values: Mapping[str, float],
-        **options: Any,
-    ) -> None:
-        """Process the inputs of the panel and show the next frame.
-
-        T_base_goal: (4, 4) of the gizmo, None without one. values: joint positions by name. options: of
-        IkSolver, besides the method and its switches.
-        """
-        if not self.on or T_base_goal is None or not values:
-            self._panel.take_button()
-            if self._playback.descents:
-                self._end()
-            self._panel.show(self._playback)
-            return
-        playback, button = self._playback, self._panel.take_button()
-        playback.rate = self._panel.rate
-        chosen = (*self._panel.methods, *self._panel.switches_off)
-        stale = bool(playback.descents) and chosen != self._chosen
-        new = button in (PLAY, STEP) and not playback.descents
-        if button == RESTART or stale or new or steady() >= self._start_at:
-            self._start(T_base_goal, values, options)
-            self._chosen = chosen
-            playback.playing = button != STEP
-        elif button == STEP:
-            playback.step()
-        elif button == PAUSE:
-            playback.pause()
-        elif button == PLAY:
-            playback.play()
-        playback.tick()
-        self._draw(values)
-        self._panel.show(playback)
-
-    def _start(self, T_base_goal: Array, values: Mapping[str, float], options: Mapping[str, Any]) -> None:
-        arm = self._arm
-        assert arm is not None
-        self._start_at = math.inf
-        goal = Goal(*tool_at(arm, T_base_goal))
-        seed = np.array([values.get(name, 0.0) for name in arm.joint_names])
-        descents, off = [], self._panel.switches_off
-        for method in self._panel.methods:
-            switches = {switch: False for switch in METHODS[method].switches if switch in off}
-            descents.append(
-                Descent(arm, goal, seed, {**options, 'method': method, 'method_options': switches})
-            )
-        self._playback.start(descents)
-
-    def _draw(self, values: Mapping[str, float]) -> None:
-        """Show the ghosts at the descents; other joints are at values."""
-        arm, drawing = self._arm, self._drawing
-        assert arm is not None
-        assert drawing is not None
-        if not self._ghosts:
-            self._ghosts = [
-                Ghost(self._server, f'/ghost{k}', (arm,), drawing, colour, 1.0 + SWELLING * (k + 1))
-                for k, colour in enumerate(GHOSTS)
-            ]
-        for index, ghost in enumerate(self._ghosts):
-            descents = self._playback.descents[index : index + 1]
-            shown = self._playback.shown(descents[0]) if descents else None
-            if shown is None:
-                ghost.hide()
-            else:
-                ghost.place({**values, **dict(zip(arm.joint_names, shown[1].q, strict=True))})
-
-    def _end(self) -> None:
-        self._start_at = math.inf
-        self._playback.start([])
-        for ghost in self._ghosts:
-            ghost.hide()
-
-    def close(self) -> None:
-        """End the threads."""
-        descents = self._playback.descents
-        self._playback.start([])
-        for descent in descents:
-            descent.join()
-
-
-NONE = 'none'
-PLAY, PAUSE, STEP, RESTART = 'Play', 'Pause', 'Step', 'Restart'
-HINT = 'The gizmo moves the ghosts only: drag it, and they go there from where the arm is, step by step.'
-
-
-class SlowMotionPanel:
-    """The controls of slow motion; presses are kept until take_button returns them."""
-
-    def __init__(self, gui: viser.GuiApi, folder: viser.GuiFolderHandle) -> None:
-        """folder: to put them in."""
-        self._pressed: deque[str] = deque(maxlen=20)
-        with folder, gui.add_folder('Slow motion'):
+        self._started: tuple[str, ...] = ()  # methods and switches of the present descents
+        self._inputs: tuple[Array, Mapping[str, float], Mapping[str, Any]] | None = None
+        gui = section.gui
+        with section.folder, gui.add_folder('Slow motion'):
             self._watch = gui.add_checkbox(
                 'Watch', False, hint='Show how methods work; the arm is not commanded meanwhile.'
             )
@@ -344,51 +230,125 @@ class SlowMotionPanel:
                 for switch in row.switches
             }
             self._rate = gui.add_slider('Steps per s', 0.5, 20.0, 0.5, 3.0)
-            self._buttons = gui.add_button_group('Playback', (PLAY, PAUSE, STEP, RESTART))
+            section.listen(
+                gui.add_button_group('Playback', (PLAY, PAUSE, STEP, RESTART)),
+                lambda event: self._press(event.value),
+            )
             self._report = gui.add_html('')
             self._plot = ErrorPlot(gui)
-        self._buttons.on_click(self._on_click)
-
-    @by_user
-    def _on_click(self, event: viser.GuiEvent[Any]) -> None:
-        self._pressed.append(event.target.value)
 
     @property
     def on(self) -> bool:
         """Whether users watch."""
-        return self._watch.value
+        return self._watch.value and self._arm is not None
 
     @property
-    def methods(self) -> list[str]:
-        """The methods to watch, one or two."""
+    def _methods(self) -> list[str]:
         return [method for method in (self._first.value, self._second.value) if method != NONE]
 
     @property
-    def switches_off(self) -> list[str]:
+    def _switches_off(self) -> list[str]:
         """The parts of methods that users have turned off."""
         return [switch for switch, box in self._switches.items() if not box.value]
 
-    @property
-    def rate(self) -> float:
-        """Steps per second; a number that is being typed beside the slider may be 0."""
-        return max(self._rate.min, self._rate.value)
+    def show(self, robot: RobotView | None, arm: Arm | None) -> None:
+        """Set the robot and the arm of a tool, after the scene was cleared, or none."""
+        self._robot, self._arm, self._ghosts, self._inputs = robot, arm, [], None
+        self._end()
 
-    def take_button(self) -> str | None:
-        """Return the next button of the playback that a user has pressed."""
-        return self._pressed.popleft() if self._pressed else None
+    def choose(self, arm: Arm) -> None:
+        """Show the tool of another arm of the same robot, whose gizmo is dragged; restart soon."""
+        if arm is not self._arm:
+            for ghost in self._ghosts:
+                ghost.remove()
+            self.show(self._robot, arm)
+        self._start_at = steady() + REST
 
-    def show(self, playback: Playback) -> None:
+    def _press(self, button: str) -> None:
+        playback = self._playback
+        if self._inputs is None:
+            return
+        if button == RESTART or (button in (PLAY, STEP) and not playback.descents):
+            self._start(*self._inputs)
+            playback.playing = button != STEP
+        elif button == STEP:
+            playback.step()
+        elif button == PAUSE:
+            playback.pause()
+        elif button == PLAY:
+            playback.play()
+
+    def update(
+        self,
+        T_base_goal: Array | None,
+        values: Mapping[str, float],
+        **options: Any,
+    ) -> None:
+        """Show the next frame.
+
+        T_base_goal: (4, 4) of the gizmo, None without one. values: joint positions by name. options: of
+        IkSolver, besides the method and its switches.
+        """
+        if not self.on or T_base_goal is None or not values:
+            self._inputs = None
+            if self._playback.descents:
+                self._end()
+            self._show_report()
+            return
+        playback, self._inputs = self._playback, (T_base_goal, values, options)
+        playback.rate = max(self._rate.min, self._rate.value)  # 0 while a number is typed beside the slider
+        changed = bool(playback.descents) and self._started != (*self._methods, *self._switches_off)
+        if changed or steady() >= self._start_at:
+            self._start(*self._inputs)
+        playback.tick()
+        self._draw(values)
+        self._show_report()
+
+    def _start(self, T_base_goal: Array, values: Mapping[str, float], options: Mapping[str, Any]) -> None:
+        arm = self._arm
+        assert arm is not None
+        goal = Goal(*tool_at(arm, T_base_goal))
+        seed = np.array([values.get(name, 0.0) for name in arm.joint_names])
+        descents, off = [Descent(method) for method in self._methods], self._switches_off
+        self._playback.start(descents)
+        self._playback.playing = True
+        self._started = (*self._methods, *off)
+        self._start_at = math.inf
+        for descent, worker in zip(descents, self._workers, strict=False):
+            switches = {switch: False for switch in METHODS[descent.method].switches if switch in off}
+            given = {**options, 'method': descent.method, 'method_options': switches}
+            work = partial(descent.compute, arm, goal, seed, given, self._events.post)
+            worker.submit(work, descent.end)
+
+    def _draw(self, values: Mapping[str, float]) -> None:
+        """Show the ghosts at the descents; other joints are at values."""
+        arm, robot = self._arm, self._robot
+        assert arm is not None
+        assert robot is not None
+        if not self._ghosts:
+            self._ghosts = [
+                Ghost(self._server, f'/ghost{k}', (arm,), robot.drawing, colour, 1.0 + SWELLING * (k + 1))
+                for k, colour in enumerate(GHOSTS)
+            ]
+        for index, ghost in enumerate(self._ghosts):
+            descents = self._playback.descents[index : index + 1]
+            shown = self._playback.shown(descents[0]) if descents else None
+            if shown is None:
+                ghost.hide()
+            else:
+                ghost.place({**values, **dict(zip(arm.joint_names, shown[1].q, strict=True))})
+
+    def _show_report(self) -> None:
         """Show the step and the errors of every descent."""
-        content = panel.paragraph(HINT, faint=True) if self.on else ''
-        for descent, colour in zip(playback.descents, GHOSTS, strict=False):
-            shown = playback.shown(descent)
+        content = panel.paragraph(HINT, faint=True) if self._watch.value else ''
+        for descent, colour in zip(self._playback.descents, GHOSTS, strict=False):
+            shown = self._playback.shown(descent)
             name = f'{panel.swatch(colour)}{descent.method}'
             if descent.failure:
-                content += (
-                    panel.row(name, '') + panel.pills(('Rejected', RED)) + panel.paragraph(descent.failure)
-                )
+                content += panel.row(name, '') + panel.pills(('Rejected', RED))
+                content += panel.paragraph(descent.failure)
             elif shown is None:
-                content += panel.row(name, 'is being prepared')
+                content += panel.row(name, 'starting')
             else:
                 number, step = shown
                 last = f' of {len(descent.steps) - 1}' if descent.ended else ''
@@ -397,23 +357,38 @@ class SlowMotionPanel:
                     + panel.row('Position error', panel.length(step.position_error))
                     + panel.row('Direction error', panel.angle(step.direction_error))
                 )
-        self._plot.show(playback)
+        self._plot.show(self._playback)
         update(self._report, content=panel.box(content) if content else '')
+
+    def _end(self) -> None:
+        self._start_at = math.inf
+        self._playback.start([])
+        for ghost in self._ghosts:
+            ghost.hide()
+
+    def close(self) -> None:
+        """End the threads."""
+        self._playback.start([])
+        for worker in self._workers:
+            worker.close()
 
 
 SOLVER = 'solver'  # parameter of ik_node
 ORDER = 1e6  # of the folder: below the joints
+# Parameters of ik_node; the last two decide whether the lengths of links may change.
+TOLERANCES = ('position_tolerance', 'direction_tolerance')
+PARAMETERS = (SOLVER, *TOLERANCES, OUTPUT, MEASURED)
 
 
-class MethodsPanel:
-    """Shows the parameters of ik_node and lets users change them.
+class Methods(Section):
+    """Shows the solver of ik_node, lets users change it, and shows methods in slow motion.
 
-    User input is kept until take returns it; until then it is not overwritten.
+    parameters: of ik_node, as last known.
     """
 
-    def __init__(self, gui: viser.GuiApi) -> None:
-        self._changed: Inputs[dict[str, str]] = Inputs()
-        self.folder = gui.add_folder('Methods', order=ORDER, expand_by_default=False)
+    def __init__(self, node: Node, server: viser.ViserServer, events: Events) -> None:
+        super().__init__(server, events, 'Methods', ORDER)
+        gui = self.gui
         with self.folder:
             self._solver = gui.add_dropdown(
                 'Solver',
@@ -422,87 +397,62 @@ class MethodsPanel:
                 hint='Local method of ik_node. The closed form is used with lm only.',
             )
             self._answer = gui.add_html('')
-        self._solver.on_update(self._on_solver)
+        self._slow = SlowMotion(self)
+        self.parameters = RemoteParameters(node, 'ik_node', PARAMETERS, on_set=self._answered)
+        self._watching = False
+        self._tool: ViewedTool | None = None  # whose gizmo moves the ghosts
+        self.listen(self._solver, self._choose_solver)
 
-    @by_user
-    def _on_solver(self, event: viser.GuiEvent[Any]) -> bool:
-        return self._changed.add({SOLVER: event.target.value})
+    def _choose_solver(self, event: Event) -> None:
+        if not self.parameters.set(**{SOLVER: event.value}):
+            self._answered('ik_node is not running')
 
-    def take(self) -> dict[str, str]:
-        """Return the parameters that users changed since the last call, by name."""
-        return merged(self._changed.take())
-
-    def show(self, values: Mapping[str, Any]) -> None:
-        """Show the parameters of ik_node; none without ik_node."""
-        if self._solver.disabled is bool(values):
-            self._solver.disabled = not values
-        changed = merged(self._changed.waiting())
-        if SOLVER not in changed and values.get(SOLVER) in METHODS:
-            self._solver.value = values[SOLVER]  # type: ignore[misc]
-
-    def answer(self, rejection: str) -> None:
+    def _answered(self, rejection: str) -> None:
         """Show that ik_node has accepted a change, or why it rejected it."""
         label = 'Rejected' if rejection else ''
         self._answer.content = panel.answer(rejection or 'Accepted by ik_node.', label)
-
-
-# Parameters of ik_node; the last two decide whether the lengths of links may change.
-TOLERANCES = ('position_tolerance', 'direction_tolerance')
-PARAMETERS = (SOLVER, *TOLERANCES, OUTPUT, MEASURED)
-
-
-class Methods(Section):
-    """parameters: of ik_node, as last known."""
-
-    def __init__(self, node: Node, server: viser.ViserServer) -> None:
-        self._panel = MethodsPanel(server.gui)
-        self._slow = SlowMotion(server, SlowMotionPanel(server.gui, self._panel.folder))
-        self.parameters = RemoteParameters(node, 'ik_node', PARAMETERS, on_set=self._panel.answer)
-        self._shown: RobotView | None = None
-        self._watching = False
-        self._tool: ViewedTool | None = None  # whose gizmo moves the ghosts
 
     @property
     def watching(self) -> bool:
         """Whether users watch slow motion: the gizmo does not command the arm then."""
         return self._slow.on
 
-    def moment(self, tool: ViewedTool, values: Mapping[str, float], states: JointState | None) -> Moment:
+    def frame(self, tool: ViewedTool, values: Mapping[str, float], states: JointState | None) -> Frame:
         """Return what is known with joint positions by name, and joint_states of this frame."""
         known = self.parameters.values
         options = {name: known[name] for name in TOLERANCES if name in known}
-        return Moment(tool, values, states, not self.watching, options)
+        return Frame(tool, values, states, not self.watching, options)
 
     def dragged(self, tool: ViewedTool) -> None:
         """Restart soon: a user has moved the gizmo of a tool."""
         if tool.arm is not None:
             self._tool = tool
             self._slow.choose(tool.arm)
-            self._slow.moved()
 
-    def show(self, shown: RobotView | None) -> None:
+    def show(self, robot: RobotView | None) -> None:
         """Set the tools of a robot, after the scene was cleared, or none."""
-        self._shown = shown
-        self._tool = shown.tools[0] if shown is not None else None
-        if shown is None or self._tool is None:
-            self._slow.show(None, None)
-        else:
-            self._slow.show(self._tool.arm, shown.drawing)
+        super().show(robot)
+        self._tool = robot.tools[0] if robot is not None else None
+        self._slow.show(robot, self._tool.arm if self._tool is not None else None)
 
-    def update(self, moment: Moment) -> None:
+    def refresh(self) -> None:
+        """Request the parameters of ik_node while a page is open."""
+        if self.server.get_clients():
+            self.parameters.refresh()
+
+    def update(self, frame: Frame) -> None:
         """Show the solver of ik_node and the next frame of slow motion."""
-        shown = self._shown
-        changed: dict[str, Any] = self._panel.take() if shown is not None else {}
-        if changed and not self.parameters.set(**changed):
-            self._panel.answer('ik_node is not running')
-        self._panel.show(self.parameters.values)
-        if self._watching and not self.watching and shown is not None:
-            for tool in shown.tools:
+        solver = self.parameters.values.get(SOLVER)  # None without ik_node
+        update(self._solver, disabled=not self.parameters.values)
+        if solver in METHODS and not self.events.pending(self._solver):
+            update(self._solver, value=solver)
+        if self._watching and not self.watching and self.robot is not None:
+            for tool in self.robot.tools:
                 tool.release_gizmo()
         self._watching = self.watching
         scene = self._tool.scene if self._tool is not None else None
         T_base_goal = scene.gizmo_pose() if scene is not None and self.watching else None
-        self._slow.update(T_base_goal, moment.values, **moment.options)
+        self._slow.update(T_base_goal, frame.values, **frame.options)
 
     def close(self) -> None:
         """End the threads."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from weakref import WeakSet
 
@@ -40,9 +41,10 @@ from ik_node.ros.run import ClosableNode, SideNode, run
 from ik_node.settings import parameter
 from ik_node.steady import steady
 
+from .events import Events
 from .lengths import VariableLinks
 from .methods import Methods
-from .panel import ALL_TOOLS, BUTTONS, HOME, RED, STOP, TOOLS, ArmPress, Inputs, Panel
+from .panel import ALL_TOOLS, BUTTONS, HOME, RED, STOP, TOOLS, Panel
 from .plots import Plots
 from .reach import ReachMap
 from .recordings import Recordings
@@ -165,42 +167,60 @@ TAKEN = 1.0  # [s] in which ik_node should answer a stop
 
 
 class ArmButtons:
-    """Calls the services of buttons. Home waits for up to PATIENCE until no goal publisher overrides it."""
+    """Calls the services of Home, Stop and Resume.
+
+    Home waits for up to PATIENCE until no goal publisher overrides it. A stop waits until ik_node provides
+    its service.
+    """
 
     def __init__(
         self,
         node: Node,
         names: Sequence[str],
         tools: Sequence[ViewedTool],
-        pressed: Inputs[ArmPress],
+        events: Events,
         refused: Callable[[], str],
     ) -> None:
-        """tools: with these names, once the page has their panels.
-
-        pressed: the presses that the executor has not processed yet. refused: why only stops are allowed.
-        """
-        self._log, self._tools, self._pressed = node.get_logger(), tools, pressed
-        self._refused = refused
-        self._services = {
-            name: ButtonServices(node, f'{name}/' if name else '')
+        """tools: with these names, once the page has their panels. refused: why only stops are allowed."""
+        self._log, self._tools, self._events, self._refused = node.get_logger(), tools, events, refused
+        self._clients = {
+            (name, button): node.create_client(
+                Trigger, '/'.join(filter(None, ('ik_node', name, button.lower())))
+            )
             for name in dict.fromkeys((ALL_TOOLS, *names))
+            for button in BUTTONS
         }
+        self._pending_stops: set[str] = set()  # names of tools
+        self._home: tuple[str, float] | None = None  # the tool, and until when it waits (steady)
         self._urgent = SideNode(node, 'stop')  # its client waits for no other work of the page
         self._stop = self._urgent.node.create_client(Trigger, node.resolve_service_name('ik_node/stop'))
         self._urgent.start()
-        self._home: tuple[ArmPress, float] | None = None  # and until when it waits (steady)
 
-    def press(self, press: ArmPress) -> None:
-        """End the goals of the tools and call the service."""
-        for tool in self._concerned(press):
-            tool.end_goal()
+    def press(self, button: str, tool: str = ALL_TOOLS) -> None:
+        """End the goals of a tool or all and call the service."""
+        for one in self._pressed_for(tool):
+            one.end_goal()
         self._home = None
-        if press.button != STOP and self._refused():
+        if button != STOP and self._refused():
             return
-        if press.button == HOME:
-            self._home = press, steady() + PATIENCE
+        if button == HOME:
+            self._home = tool, steady() + PATIENCE
         else:
-            self._services[press.tool].call(press.button)
+            self._call(button, tool)
+
+    def _call(self, button: str, tool: str) -> None:
+        """Call a service; without it a stop is pending until a resume, and other buttons are ignored."""
+        client = self._clients[tool, button]
+        if button != HOME:
+            self._pending_stops.discard(tool)
+        if client.service_is_ready():
+            client.call_async(Trigger.Request())
+            return
+        later = ''
+        if button == STOP:
+            self._pending_stops.add(tool)
+            later = '; it will be called when it is'
+        self._log.warning(f'{button}: the service {client.srv_name} is not available{later}')
 
     async def stop_at_once(self) -> str:
         """Stop all tools from another thread: the executor may be drawing another robot.
@@ -208,15 +228,15 @@ class ArmButtons:
         The executor stops them again, after what was pressed before and waits, such as Resume. Returns ''
         once ik_node has taken the stop, else why it has not.
         """
-        self._pressed.add(ArmPress(STOP), stops=True)
+        self._events.post(partial(self.press, STOP))
         if not self._stop.service_is_ready():
             return 'ik_node is not running'
         taken: Future[str] = Future()
 
         def answered(answer: Answer) -> None:
-            said = answer.result()
+            response = answer.result()
             if taken.set_running_or_notify_cancel():
-                taken.set_result('' if said.success else said.message)
+                taken.set_result('' if response.success else response.message)
 
         request = self._stop.call_async(Trigger.Request())
         request.add_done_callback(answered)
@@ -232,55 +252,21 @@ class ArmButtons:
 
     def refresh(self) -> None:
         """Call what waited; call regularly."""
-        for services in self._services.values():
-            services.refresh()
+        for tool in list(self._pending_stops):
+            if self._clients[tool, STOP].service_is_ready():
+                self._call(STOP, tool)
         if self._home is None:
             return
-        press, until = self._home
-        if not any(tool.track.may_move for tool in self._concerned(press)):
+        tool, until = self._home
+        if not any(one.track.may_move for one in self._pressed_for(tool)):
             self._home = None
-            self._services[press.tool].call(HOME)
+            self._call(HOME, tool)
         elif steady() > until:
             self._home = None
             self._log.warning('Home: ik_goals has not ended its track, so ~/home was not called')
 
-    def _concerned(self, press: ArmPress) -> list[ViewedTool]:
-        return [tool for tool in self._tools if press.tool in (ALL_TOOLS, tool.name)]
-
-
-class ButtonServices:
-    """The services of ik_node behind the buttons Home, Stop and Resume."""
-
-    def __init__(self, node: Node, before: str) -> None:
-        """before: prefix of the names of the services, such as left/; empty: those for all tools."""
-        self._log = node.get_logger()
-        self._stop_waits = False  # for a node that did not provide the service
-        self._clients = {
-            button: node.create_client(Trigger, f'ik_node/{before}{button.lower()}') for button in BUTTONS
-        }
-
-    def ready(self) -> bool:
-        """Return whether the service of Stop is available."""
-        return self._clients[STOP].service_is_ready()
-
-    def call(self, button: str) -> None:
-        """Call the service of a button. Without the service a stop is pending, other buttons are ignored.
-
-        Only a resume ends a pending stop.
-        """
-        client = self._clients[button]
-        self._stop_waits = self._stop_waits and button == HOME
-        if client.service_is_ready():
-            client.call_async(Trigger.Request())
-            return
-        self._stop_waits = self._stop_waits or button == STOP
-        waits = '; it will be called when it is' if button == STOP else ''
-        self._log.warning(f'{button}: the service {client.srv_name} is not available{waits}')
-
-    def refresh(self) -> None:
-        """Call a pending stop once its service is available; call regularly."""
-        if self._stop_waits and self.ready():
-            self.call(STOP)
+    def _pressed_for(self, tool: str) -> list[ViewedTool]:
+        return [one for one in self._tools if tool in (ALL_TOOLS, one.name)]
 
 
 FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_states
@@ -299,13 +285,13 @@ class ViewerNode(ClosableNode):
     def __init__(self, **options: Any) -> None:
         super().__init__('ik_viewer', **options)
         self._settings, self._tool_settings = declare_viewer(self)
-        self._pressed: Inputs[ArmPress] = Inputs()
         names = list(self._tool_settings)
         self._tools: list[ViewedTool] = []
         goals = ('goal_pose', 'goal_joints', 'goal_path')
         sends = [f'{name}/{goal}'.lstrip('/') for name in names for goal in goals]
         self._met = Neighbours(self, 'ik_viewer', sends=sends)
-        self._buttons = ArmButtons(self, names, self._tools, self._pressed, self._refused)
+        events = self._events = Events()
+        self._buttons = ArmButtons(self, names, self._tools, events, self._refused)
         self._pages = Pages(
             self,
             self._settings.host,
@@ -316,22 +302,21 @@ class ViewerNode(ClosableNode):
         server = self._server = self._pages.server
         self._scene = Scene(server, self._settings.shadows)
         self._colours = [TOOLS[index % len(TOOLS)] for index in range(len(names))]
-        self._panel = Panel(server, list(zip(names, self._colours, strict=True)), self._pressed)
+        self._panel = Panel(server, events, list(zip(names, self._colours, strict=True)), self._buttons.press)
         self._panel.card.show_message('Waiting for robot_description')
-        self._methods = Methods(self, server)
-        self._sections: tuple[Section, ...] = (
+        self._methods = Methods(self, server, events)
+        self._sections: list[Section] = [
             self._methods,
-            Solutions(self, server, self._settings.mesh_path),
-            ReachMap(server),
-            Plots(self, server),
-            Teach(self, server, names, self._met, self._settings.programs),
-            Recordings(self, server, self._settings.recordings),
-            Servos(self, server),
-        )
-        self._links: VariableLinks | None = None
+            Solutions(self, server, events, self._settings.mesh_path),
+            ReachMap(server, events),
+            Plots(self, server, events),
+            Teach(self, server, events, names, self._met, self._settings.programs),
+            Recordings(self, server, events, self._settings.recordings),
+            Servos(self, server, events),
+        ]
         if self._settings.description_file:
             lengths = LinkLengths.read(self._settings.description_file, self._settings.arguments())
-            self._links = VariableLinks(self, server.gui, lengths, self._methods.parameters)
+            self._sections.append(VariableLinks(self, server, events, lengths, self._methods.parameters))
         self._tools += [
             ViewedTool(self, panel, name, self._refused)
             for name, panel in zip(names, self._panel.tools, strict=True)
@@ -432,9 +417,6 @@ class ViewerNode(ClosableNode):
             section.refresh()
         if not self._subscriptions_of_page:
             return
-        self._methods.parameters.refresh()
-        if self._links is not None:
-            self._links.refresh()
         for tool in self._tools:
             tool.track.refresh()
 
@@ -449,9 +431,9 @@ class ViewerNode(ClosableNode):
             for tool in self._tools:
                 tool.show_received(self._values, self._methods.watching)
             self._selected = selected(self._tools, self._selected)
-            moment = self._methods.moment(self._selected, self._values, states[-1] if states else None)
+            frame = self._methods.frame(self._selected, self._values, states[-1] if states else None)
             for section in self._sections:
-                section.update(moment)
+                section.update(frame)
             if self._robot is not None and self._values:
                 self._show_joints()
 
@@ -476,8 +458,6 @@ class ViewerNode(ClosableNode):
         if text == self._description:
             return
         self._description = text
-        if self._links is not None:
-            self._links.set_description(text)
         before, self._robot = self._robot, None
         try:
             robot = read_urdf(text)
@@ -493,7 +473,7 @@ class ViewerNode(ClosableNode):
         self._scene.show(robot, drawing, aim=not known)
         for tool, arm, colours in zip(self._tools, arms, self._colours, strict=True):
             extent = extent_of(robot, arm.tip_link)
-            tool.show(arm, ToolScene(self._server, tool.name, arm, extent, colours), known)
+            tool.show(arm, ToolScene(self._server, self._events, tool.name, arm, extent, colours), known)
         for section in self._sections:
             section.show(RobotView(self._tools, text, drawing))
         if known:  # other lengths of its links: the arm continues
@@ -518,8 +498,7 @@ class ViewerNode(ClosableNode):
 
     def _process_inputs(self) -> None:
         """Process the inputs of users; buttons work even for a robot that cannot be displayed."""
-        for press in self._pressed.take():
-            self._buttons.press(press)
+        self._events.process()
         self._buttons.refresh()
         joints = self._panel.joints.take_joints()
         followed = self._followed()
@@ -530,8 +509,6 @@ class ViewerNode(ClosableNode):
         for tool in self._tools:
             if tool.process_inputs(self._methods.watching) is not None:
                 self._methods.dragged(tool)
-        if self._robot is not None and self._links is not None:
-            self._links.update()
 
     def _followed(self) -> bool:
         return any(tool.followed(self._moved_time) for tool in self._tools)

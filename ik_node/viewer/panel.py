@@ -6,21 +6,18 @@ from __future__ import annotations
 import contextlib
 import html
 import math
-from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
+from functools import partial
+from typing import Any, NamedTuple
 
 import viser
 
 from ik_node.model.arm import Arm
 from ik_node.model.ball import Ball
-from ik_node.steady import steady
 from ik_node.tracks import NO_TRACK, TRACKS
 
-from .guard import OLDEST, fresh
+from .events import Event, Events
 
 Colour = tuple[int, int, int]
 
@@ -132,133 +129,10 @@ def update(control: Any, **values: Any) -> None:
             setattr(control, name, value)
 
 
-T = TypeVar('T')
-V = TypeVar('V')
-P = ParamSpec('P')
-LATE = 'Ignored', f'Your input arrived more than {OLDEST:g} s late: the connection is slow. Repeat it.'
-SHOWN = 5.0  # [s] of a notification
-_told_late: WeakKeyDictionary[viser.ClientHandle, float] = WeakKeyDictionary()  # when each browser was told
-
-
-class Inputs(Generic[T]):
-    """A queue for one consumer; inputs added concurrently are returned now or by the next call."""
-
-    def __init__(self) -> None:
-        self._queue: deque[T] = deque()
-
-    def add(self, item: T, stops: bool = False) -> bool:
-        """Add an input, unless it arrives too late to act upon; return whether it was added.
-
-        stops: it only stops the arm, and is never too late.
-        """
-        if not (stops or fresh()):
-            return False
-        self._queue.append(item)
-        return True
-
-    def waiting(self) -> list[T]:
-        """Return the inputs that have not been taken, oldest first."""
-        return list(self._queue)
-
-    def take(self) -> list[T]:
-        """Return the inputs since the last call, oldest first."""
-        taken = []
-        while self._queue:
-            taken.append(self._queue.popleft())
-        return taken
-
-
-def by_user(act: Callable[P, bool | None]) -> Callable[P, Coroutine[Any, Any, None]]:
-    """Return a callback for viser that calls act if a user caused the event, which is its last argument.
-
-    viser calls it on its own threads. What this program changes has no client. act: returns False if the
-    input is too late to count; the browser says so.
-    """
-
-    @wraps(act)
-    async def called(*arguments: P.args, **named: P.kwargs) -> None:
-        event: Any = arguments[-1]
-        if event.client_id is not None and act(*arguments, **named) is False:
-            _say_late(event.client)
-
-    return called
-
-
-def _say_late(client: viser.ClientHandle) -> None:
-    now = steady()
-    if now - _told_late.get(client, -math.inf) > SHOWN:  # once for all steps of a slider
-        _told_late[client] = now
-        client.add_notification(*LATE, auto_close_seconds=SHOWN, color='yellow')
-
-
-def merged(inputs: Iterable[Mapping[str, V]]) -> dict[str, V]:
-    """Return values by name: of each name the last one."""
-    return {name: value for one in inputs for name, value in one.items()}
-
-
 NONE = 'none'
-
-
-class Press(NamedTuple):
-    """What a user did: a button or control, its new value, and whose browser it was."""
-
-    what: str
-    value: Any
-    client: viser.ClientHandle | None
-
-
-class Presses(Inputs[Press]):
-    """The presses of a folder that have not been taken."""
-
-    def adder(self, what: str, stopping: Sequence[str] = ()) -> Any:
-        """Return a callback for a control; without a name its value, such as a button, says what it is.
-
-        stopping: those that only stop the arm, and are never too late.
-        """
-
-        @by_user
-        def add(event: viser.GuiEvent[Any]) -> bool:
-            value = event.target.value
-            return self.add(Press(what or value, value, event.client), stops=(what or value) in stopping)
-
-        return add
-
-    def offer(self, files: viser.GuiDropdownHandle[str], names: Sequence[str]) -> None:
-        """Offer files by their names, or NONE; the one that is chosen stays."""
-        options = (NONE, *names)
-        if tuple(files.options) != options and not self.waiting():
-            chosen = files.value
-            files.options = options
-            files.value = chosen if chosen in options else NONE  # type: ignore[misc]
-
-
 HOME, STOP, RESUME = BUTTONS = 'Home', 'Stop', 'Resume'
 ALL_TOOLS = ''
-
-
-class ArmPress(NamedTuple):
-    """A button that a user pressed; tool: its name, ALL_TOOLS for all."""
-
-    button: str
-    tool: str = ALL_TOOLS
-
-
-class Buttons:
-    """Rows of buttons that share one queue, which the stop button of the page shares too."""
-
-    def __init__(self, gui: viser.GuiApi, pressed: Inputs[ArmPress]) -> None:
-        self._gui, self._pressed = gui, pressed
-
-    def add_row(self, label: str, tool: str, names: Sequence[str]) -> None:
-        """Add a row of buttons for one tool, or for all, where the panel is at present."""
-        self._gui.add_button_group(label, names).on_click(self._adder(tool))
-
-    def _adder(self, tool: str) -> Any:
-        @by_user
-        def add(event: viser.GuiEvent[Any]) -> bool:
-            return self._pressed.add(ArmPress(event.target.value, tool), stops=event.target.value == STOP)
-
-        return add
+Press = Callable[[str, str], object]  # called with a button that a user pressed, and the name of its tool
 
 
 COLOURS = {
@@ -343,28 +217,27 @@ class JointsPanel:
     not overwritten.
     """
 
-    def __init__(self, gui: viser.GuiApi) -> None:
-        self._gui = gui
-        self._touched: Inputs[dict[str, float]] = Inputs()
+    def __init__(self, gui: viser.GuiApi, events: Events) -> None:
+        self._gui, self._events = gui, events
+        self._touched: dict[str, float] = {}
         self._sliders: list[_JointSlider | _BallSliders] = []
         self._folder: viser.GuiFolderHandle | None = None
 
-    @by_user
-    def _slider_moved(self, event: viser.GuiEvent[Any]) -> bool:
-        moved = merged(slider.get() for slider in self._sliders if event.target in slider.handles)
-        return self._touched.add(moved)
+    def _slider_moved(self, slider: _JointSlider | _BallSliders, _: Event) -> None:
+        if slider in self._sliders:  # else it was of the last robot
+            self._touched |= slider.get()
 
     def take_joints(self) -> dict[str, float]:
         """Return the joint positions that users set since the last call [rad or m], by joint name."""
-        return merged(self._touched.take())
+        touched, self._touched = self._touched, {}
+        return touched
 
     def show(self, arms: Sequence[Arm]) -> None:
         """Create the sliders for these arms and remove the previous ones."""
         if self._folder is not None:
             self._folder.remove()
             self._folder = None
-        self._sliders = []
-        self._touched.take()
+        self._sliders, self._touched = [], {}
         if not arms:
             return
         self._folder = self._gui.add_folder('Joints')
@@ -373,7 +246,7 @@ class JointsPanel:
                 self._add(arm)
         for slider in self._sliders:
             for handle in slider.handles:
-                handle.on_update(self._slider_moved)
+                self._events.listen(handle.on_update, partial(self._slider_moved, slider))
 
     def _add(self, arm: Arm) -> None:
         shown = {name for slider in self._sliders for name in slider.joints}
@@ -389,17 +262,16 @@ class JointsPanel:
 
     def set(self, values: Mapping[str, float]) -> None:
         """Move the sliders to joint positions [rad or m] by name."""
-        touched = merged(self._touched.waiting())
         for slider in self._sliders:
-            if all(name in values for name in slider.joints) and touched.keys().isdisjoint(slider.joints):
+            touched = slider.joints[0] in self._touched or self._events.pending(*slider.handles)
+            if not touched and all(name in values for name in slider.joints):
                 slider.set(values)
 
     def enable(self, enabled: bool) -> None:
         """Let users move the sliders, or not."""
         for slider in self._sliders:
             for handle in slider.handles:
-                if handle.disabled is enabled:
-                    handle.disabled = not enabled
+                update(handle, disabled=not enabled)
 
 
 class _JointSlider:
@@ -472,6 +344,7 @@ def _show(handle: viser.GuiSliderHandle[float], value: float) -> None:
 
 
 LABELS = {NO_TRACK: 'none', **{track: track.replace('_', ' ') for track in TRACKS}}
+TRACK_OF = {label: track for track, label in LABELS.items()}
 
 
 class Panel:
@@ -482,50 +355,58 @@ class Panel:
     """
 
     def __init__(
-        self, server: viser.ViserServer, tools: Sequence[tuple[str, ToolColours]], pressed: Inputs[ArmPress]
+        self,
+        server: viser.ViserServer,
+        events: Events,
+        tools: Sequence[tuple[str, ToolColours]],
+        press: Press,
     ) -> None:
-        """tools: name and colours of each. pressed: gets the buttons."""
+        """tools: name and colours of each. press: called with the buttons."""
         gui = server.gui
         gui.configure_theme(
             control_width='small', show_logo=False, show_share_button=False, brand_color=(28, 132, 128)
         )
         gui.set_panel_label('ik_node')
-        buttons = Buttons(gui, pressed)
         several = len(tools) > 1
         if several:
             self.card = Card(gui)
-            buttons.add_row('All tools', ALL_TOOLS, (HOME, RESUME))
-        self.tools = [ToolPanel(gui, name if several else '', colours, buttons) for name, colours in tools]
+            add_arm_buttons(gui, events, 'All tools', (HOME, RESUME), lambda button: press(button, ALL_TOOLS))
+        self.tools = [
+            ToolPanel(gui, events, name if several else '', colours, press) for name, colours in tools
+        ]
         if not several:
             self.card = self.tools[0].card
-        self.joints = JointsPanel(gui)
+        self.joints = JointsPanel(gui, events)
+
+
+def add_arm_buttons(
+    gui: viser.GuiApi, events: Events, label: str, names: Sequence[str], press: Callable[[str], object]
+) -> viser.GuiButtonGroupHandle:
+    """Add a row of buttons where the panel is at present; press: called with the name of each."""
+    row = gui.add_button_group(label, names)
+    events.listen(row.on_click, lambda event: press(event.value), always=(STOP,))
+    return row
 
 
 class ToolPanel:
-    """The controls of one tool: status, track and buttons; in a folder if it has a name.
+    """The controls of one tool: status, track and buttons; in a folder if it has a name."""
 
-    The track that a user chose is kept until take_track returns it; until then it is not overwritten.
-    """
-
-    def __init__(self, gui: viser.GuiApi, name: str, colours: ToolColours, buttons: Buttons) -> None:
-        self._chosen: Inputs[str] = Inputs()
+    def __init__(
+        self, gui: viser.GuiApi, events: Events, name: str, colours: ToolColours, press: Press
+    ) -> None:
+        self._events = events
         with gui.add_folder(name) if name else contextlib.nullcontext():
             self.card = Card(gui, (colours.wanted, 'wanted axis'), (colours.present, 'present axis'))
             self._track = gui.add_dropdown('Target track', tuple(LABELS.values()), disabled=True)
-            buttons.add_row('Arm', name, BUTTONS if name else (HOME, RESUME))
-        self._track.on_update(self._track_chosen)
+            buttons = BUTTONS if name else (HOME, RESUME)
+            add_arm_buttons(gui, events, 'Arm', buttons, lambda button: press(button, name))
 
-    @by_user
-    def _track_chosen(self, event: viser.GuiEvent[Any]) -> bool:
-        return self._chosen.add(next(track for track, label in LABELS.items() if label == event.target.value))
-
-    def take_track(self) -> str | None:
-        """Return the name of the track that users chose last since the last call."""
-        return next(reversed(self._chosen.take()), None)
+    def on_track(self, choose: Callable[[str], object]) -> None:
+        """Have choose called with each track that users choose."""
+        self._events.listen(self._track.on_update, lambda event: choose(TRACK_OF[event.value]))
 
     def set_track(self, track: str | None) -> None:
         """Show the goal publisher's track; None = there is no goal publisher."""
-        if self._track.disabled is not (track is None):
-            self._track.disabled = track is None
-        if not self._chosen.waiting():
-            self._track.value = LABELS.get(track or NO_TRACK, LABELS[NO_TRACK])  # type: ignore[misc]
+        update(self._track, disabled=track is None)
+        if not self._events.pending(self._track):
+            update(self._track, value=LABELS.get(track or NO_TRACK, LABELS[NO_TRACK]))

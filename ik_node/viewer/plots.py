@@ -22,9 +22,10 @@ from ik_node.ros.interfaces import MEASURED, subscribe
 from ik_node.steady import steady
 
 from . import panel
+from .events import Events
 from .panel import Colour, update
 from .scene import Ghost
-from .section import Moment, RobotView, Section
+from .section import Frame, RobotView, Section
 from .tool import ViewedTool
 
 LENGTH = 30.0  # [s]
@@ -36,9 +37,9 @@ SECOND = 1_000_000_000  # [ns]
 class Row(NamedTuple):
     """One moment. NaN where a value is not known.
 
-    time [s] (steady). q, dq, following (n,): joint positions, velocities and what they are behind their
-    commands [rad or m]. errors: of position [m] and direction [rad]. singular: least singular value of the
-    Jacobian that the arm has in general, with lengths in reaches of the arm.
+    time [s] (steady). q, dq, following (n,): joint positions, velocities, and how far the joints are behind
+    their commands [rad or m]. errors: of position [m] and direction [rad]. singular: least singular value of
+    the Jacobian that the arm has in general, with lengths in reaches of the arm.
     """
 
     time: float
@@ -204,100 +205,6 @@ class Chart:
         self._plot.remove()
 
 
-class PlotsPanel:
-    """The controls and the charts of one arm."""
-
-    def __init__(self, gui: viser.GuiApi) -> None:
-        self._gui = gui
-        self._charts: list[Chart] = []
-        self._arm: Arm | None = None
-        self._folder = gui.add_folder('Plots', order=ORDER, expand_by_default=False)
-        with self._folder:
-            self._show = gui.add_checkbox('Show plots', False, hint=f'The last {LENGTH:g} s.')
-            self._pause = gui.add_checkbox('Look back', False, visible=False, hint=HINT)
-            self._time = gui.add_slider('Time [s]', -LENGTH, 0.0, 0.1, 0.0, visible=False)
-            self._said = gui.add_html('', visible=False)
-
-    @property
-    def on(self) -> bool:
-        """Whether users want to see plots."""
-        return self._show.value
-
-    @property
-    def back(self) -> float | None:
-        """How far users look back [s], at most 0; None if they do not."""
-        return self._time.value if self.on and self._pause.value else None
-
-    def set_arm(self, arm: Arm | None) -> None:
-        """Show the charts of an arm, none without one."""
-        if arm is self._arm:
-            return
-        for chart in self._charts:
-            chart.remove()
-        self._charts, self._arm = [], arm
-        if arm is None:
-            return
-        joints = arm.joint_names
-        with self._folder:
-            self._charts = [
-                Chart(self._gui, 'Joints, % of their ranges', joints, limits=True),
-                Chart(self._gui, 'Velocities [°/s or mm/s]', joints),
-                Chart(self._gui, 'Position error [mm]', ('position',)),
-                Chart(self._gui, 'Direction error [°]', ('direction',)),
-                Chart(self._gui, 'Least singular value', ('singular',)),
-                Chart(self._gui, 'Following error [° or mm]', joints),
-            ]
-
-    def show(self, arm: Arm, rows: Sequence[Row], now: float, cursor: float | None) -> None:
-        """Show rows before the time now [s]; cursor: which is marked and told in words [s]."""
-        units = np.where(arm.prismatic, 1e3, math.degrees(1.0))
-        times = np.array([row.time for row in rows]) - now
-        q = np.array([row.q for row in rows])
-        bounded = np.isfinite(arm.lower) & np.isfinite(arm.upper) & (arm.upper > arm.lower)
-        low, high = np.where(bounded, arm.lower, -math.pi), np.where(bounded, arm.upper, math.pi)
-        turned = np.where(bounded, q, (q + math.pi) % (2.0 * math.pi) - math.pi)
-        errors = np.array([row.errors for row in rows]) * (1e3, math.degrees(1.0))
-        lines = (
-            100.0 * (turned - low) / (high - low),
-            units * np.array([row.dq for row in rows]),
-            errors[:, :1],
-            errors[:, 1:],
-            np.array([[row.singular] for row in rows]),
-            units * np.array([row.following for row in rows]),
-        )
-        for chart, values in zip(self._charts, lines, strict=True):
-            chart.show(times, values, cursor)
-        words = ''
-        if cursor is not None and rows:
-            row = rows[int(np.abs(times - cursor).argmin())]
-            words = _told(arm, row, units)
-        self._set(words)
-
-    def show_controls(self) -> None:
-        """Show what belongs to the present choice."""
-        for control, visible in ((self._pause, self.on), (self._time, self.back is not None)):
-            update(control, visible=visible)
-        if not self.on:
-            self._set('')
-
-    def _set(self, words: str) -> None:
-        update(self._said, content=panel.box(words) if words else '', visible=bool(words))
-
-
-def _told(arm: Arm, row: Row, units: Array) -> str:
-    """Return a legend with the values of a row."""
-    lines = [
-        panel.legend((LINES[k % 8], f'{name} {units[k] * row.q[k]:.1f} {"mm" if arm.prismatic[k] else "°"}'))
-        for k, name in enumerate(arm.joint_names)
-    ]
-    position, direction = row.errors
-    if math.isfinite(position):
-        lines.append(panel.row('Position error', panel.length(position)))
-    if math.isfinite(direction):
-        lines.append(panel.row('Direction error', panel.angle(direction)))
-    return ''.join(lines)
-
-
 REDRAWN = 0.2  # [s] from one picture to the next
 COLOUR: Colour = (100, 116, 139)  # of the ghost
 SWELLING = 1.04  # larger than the arm, so that surfaces that coincide do not flicker
@@ -307,10 +214,16 @@ STATES, COMMANDED, MEASURED_STATES = 'joint_states', 'joint_commands', 'measured
 class Plots(Section):
     """The last seconds of the tool with the newest goal. It publishes nothing."""
 
-    def __init__(self, node: Node, server: viser.ViserServer) -> None:
-        self._node, self._server = node, server
-        self._panel = PlotsPanel(server.gui)
-        self._shown: RobotView | None = None
+    def __init__(self, node: Node, server: viser.ViserServer, events: Events) -> None:
+        super().__init__(server, events, 'Plots', ORDER)
+        self._node = node
+        with self.folder:
+            self._show = self.gui.add_checkbox('Show plots', False, hint=f'The last {LENGTH:g} s.')
+            self._pause = self.gui.add_checkbox('Look back', False, visible=False, hint=HINT)
+            self._time = self.gui.add_slider('Time [s]', -LENGTH, 0.0, 0.1, 0.0, visible=False)
+            self._values = self.gui.add_html('', visible=False)  # at the time that users look back at
+        self._charts: list[Chart] = []
+        self._charted: Arm | None = None  # the arm of the charts
         self._histories: dict[str, History] = {}  # by the name of the tool
         self._ghost: Ghost | None = None
         self._past: tuple[float, dict[str, list[Row]]] | None = None  # what users look back at, and from when
@@ -329,40 +242,82 @@ class Plots(Section):
     def _measure(self, message: JointState) -> None:
         self._measured = message
 
-    def show(self, shown: RobotView | None) -> None:
+    def show(self, robot: RobotView | None) -> None:
         """Forget the last robot and show another, after the scene was cleared, or none."""
-        self._shown, self._ghost, self._past = shown, None, None
-        self._panel.set_arm(None)
-        self._histories = {}
-        for tool in shown.tools if shown is not None else ():
-            if tool.arm is not None:
-                self._histories[tool.name] = History(tool.arm)
+        super().show(robot)
+        self._ghost = self._past = None
+        self._set_charts(None)
+        tools = robot.tools if robot is not None else ()
+        self._histories = {tool.name: History(tool.arm) for tool in tools if tool.arm is not None}
 
-    def update(self, moment: Moment) -> None:
+    def update(self, frame: Frame) -> None:
         """Keep the newest joints, and draw if it is time to."""
-        self._panel.show_controls()
-        shown, now = self._shown, steady()
-        if shown is None or not moment.values:
+        on, robot, tool, now = self._show.value, self.robot, frame.tool, steady()
+        back = self._time.value if on and self._pause.value else None  # [s], at most 0
+        update(self._pause, visible=on)
+        update(self._time, visible=back is not None)
+        if robot is None or not frame.values:
             return
-        states = moment.states
-        if states is not None:
-            self._commands[STATES].add(states)
-            for tool in shown.tools:
-                self._keep(tool, states, now)
-        tool = moment.tool
-        back = self._panel.back
+        if frame.states is not None:
+            self._commands[STATES].add(frame.states)
+            for one in robot.tools:
+                self._keep(one, frame.states, now)
         if back is None:
             self._past = None
+            update(self._values, visible=False)
         elif self._past is None:
             self._past = now, {name: history.rows() for name, history in self._histories.items()}
-        self._place_ghost(shown, back, moment)
-        if not self._panel.on:
-            self._panel.set_arm(None)
+        self._place_ghost(robot, back, frame)
+        if not on:
+            self._set_charts(None)
         elif tool.arm is not None and now >= self._drawn + REDRAWN:
             self._drawn = now
-            self._panel.set_arm(tool.arm)
+            self._set_charts(tool.arm)
             since, past = self._past or (now, {tool.name: self._histories[tool.name].rows()})
-            self._panel.show(tool.arm, past[tool.name], since, back)
+            self._draw(tool.arm, past[tool.name], since, back)
+
+    def _set_charts(self, arm: Arm | None) -> None:
+        """Show the charts of an arm, none without one."""
+        if arm is self._charted:
+            return
+        for chart in self._charts:
+            chart.remove()
+        self._charts, self._charted = [], arm
+        if arm is None:
+            return
+        joints = arm.joint_names
+        with self.folder:
+            self._charts = [
+                Chart(self.gui, 'Joints, % of their ranges', joints, limits=True),
+                Chart(self.gui, 'Velocities [°/s or mm/s]', joints),
+                Chart(self.gui, 'Position error [mm]', ('position',)),
+                Chart(self.gui, 'Direction error [°]', ('direction',)),
+                Chart(self.gui, 'Least singular value', ('singular',)),
+                Chart(self.gui, 'Following error [° or mm]', joints),
+            ]
+
+    def _draw(self, arm: Arm, rows: Sequence[Row], now: float, cursor: float | None) -> None:
+        """Draw rows before the time now [s]; mark the time cursor [s] and show its values in words."""
+        units = np.where(arm.prismatic, 1e3, math.degrees(1.0))
+        times = np.array([row.time for row in rows]) - now
+        q = np.array([row.q for row in rows])
+        bounded = np.isfinite(arm.lower) & np.isfinite(arm.upper) & (arm.upper > arm.lower)
+        low, high = np.where(bounded, arm.lower, -math.pi), np.where(bounded, arm.upper, math.pi)
+        turned = np.where(bounded, q, (q + math.pi) % (2.0 * math.pi) - math.pi)
+        errors = np.array([row.errors for row in rows]) * (1e3, math.degrees(1.0))
+        lines = (
+            100.0 * (turned - low) / (high - low),
+            units * np.array([row.dq for row in rows]),
+            errors[:, :1],
+            errors[:, 1:],
+            np.array([[row.singular] for row in rows]),
+            units * np.array([row.following for row in rows]),
+        )
+        for chart, values in zip(self._charts, lines, strict=True):
+            chart.show(times, values, cursor)
+        if cursor is not None and rows:
+            words = _values_of(arm, rows[int(np.abs(times - cursor).argmin())], units)
+            update(self._values, content=panel.box(words), visible=True)
 
     def _keep(self, tool: ViewedTool, states: JointState, now: float) -> None:
         """Keep a row of a tool if one is due; states: the newest joint_states."""
@@ -380,20 +335,33 @@ class Plots(Section):
             following = self._commands[STATES].behind(self._measured, names)
         history.add(now, q, velocities(states, names), following, pose, directed)
 
-    def _place_ghost(self, shown: RobotView, back: float | None, moment: Moment) -> None:
+    def _place_ghost(self, robot: RobotView, back: float | None, frame: Frame) -> None:
         """Show where all arms were, if users look back."""
         if back is None or self._past is None:
             if self._ghost is not None:
                 self._ghost.hide()
             return
         since, past = self._past
-        values = dict(moment.values)
-        for tool in shown.tools:
+        values = dict(frame.values)
+        for tool in robot.tools:
             rows = past.get(tool.name)
             if rows and tool.arm is not None:
                 row = min(rows, key=lambda one: abs(one.time - since - back))
                 values |= dict(zip(tool.arm.joint_names, row.q.tolist(), strict=True))
         if self._ghost is None:
-            arms = [tool.arm for tool in shown.tools if tool.arm is not None]
-            self._ghost = Ghost(self._server, '/past', arms, shown.drawing, COLOUR, SWELLING)
+            self._ghost = Ghost(self.server, '/past', robot.arms, robot.drawing, COLOUR, SWELLING)
         self._ghost.place(values)
+
+
+def _values_of(arm: Arm, row: Row, units: Array) -> str:
+    """Return a legend of the lines with the values of a row."""
+    lines = [
+        panel.legend((LINES[k % 8], f'{name} {units[k] * row.q[k]:.1f} {"mm" if arm.prismatic[k] else "°"}'))
+        for k, name in enumerate(arm.joint_names)
+    ]
+    position, direction = row.errors
+    if math.isfinite(position):
+        lines.append(panel.row('Position error', panel.length(position)))
+    if math.isfinite(direction):
+        lines.append(panel.row('Direction error', panel.angle(direction)))
+    return ''.join(lines)

@@ -18,9 +18,10 @@ from ik_node.solver.reachable_directions import fibonacci_sphere, reachable_dire
 from ik_node.steady import steady
 
 from . import panel
+from .events import Events, Worker
 from .panel import update
 from .scene import move
-from .section import Moment, RobotView, Section, Worker
+from .section import Frame, RobotView, Section
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,10 +202,11 @@ class Wanted(NamedTuple):
 
 
 class ReachPanel:
-    """The controls."""
+    """The controls in the folder of a section."""
 
-    def __init__(self, gui: viser.GuiApi) -> None:
-        with gui.add_folder('Reach', order=ORDER, expand_by_default=False):
+    def __init__(self, section: Section) -> None:
+        gui = section.gui
+        with section.folder:
             self._show = gui.add_checkbox('Show a map', False, hint='A map of the workspace in the scene.')
             self._plane = gui.add_dropdown('Where', PLANES, visible=False)
             self._height = gui.add_slider('Height (mm)', -1000.0, 1000.0, 1.0, 0.0, visible=False)
@@ -254,35 +256,37 @@ GIVEN_UP = 'given up'  # the result of such a one
 class ReachMap(Section):
     """Computes on one core in a thread of its own."""
 
-    def __init__(self, server: viser.ViserServer) -> None:
-        self._panel = ReachPanel(server.gui)
+    def __init__(self, server: viser.ViserServer, events: Events) -> None:
+        super().__init__(server, events, 'Reach', ORDER)
+        self._panel = ReachPanel(self)
         self._picture = MapPicture(server)
         self._found: Map | None = None
         self._least = 0.0  # share of directions, of the points that are shown
-        self._worker: Worker[Map | str] = Worker('reach map')
+        self._worker: Worker[Map | str] = Worker(events, 'reach map')
         self._arm: Arm | None = None
-        self._shown: RobotView | None = None
+        self._redraw = False  # another map was found
         self._alive = 0.0  # when the last frame was (steady)
         self._run = 0  # of the computation that counts
         self._asked: tuple[Wanted, Array] | None = None  # of the newest map, and where the tool was
         self._level = 0  # of SIZES, that is computed next
         self._changed = 0.0  # when what is wanted last changed (steady)
 
-    def show(self, shown: RobotView | None) -> None:
+    def show(self, robot: RobotView | None) -> None:
         """Show another robot, after the scene was cleared, or none."""
-        self._shown, self._arm = shown, None
+        super().show(robot)
+        self._arm = None
         self._picture.forget()
         self._end()
 
-    def update(self, moment: Moment) -> None:
+    def update(self, frame: Frame) -> None:
         """Begin another map if one is wanted, and draw what there is."""
         self._panel.show_controls()
         self._alive = now = steady()
-        wanted, shown = self._panel.wanted, self._shown
-        if wanted is None or shown is None or not moment.values:
+        wanted = self._panel.wanted
+        if wanted is None or self.robot is None or not frame.values:
             self._remove()
             return
-        arm = moment.tool.arm
+        arm = frame.tool.arm
         if arm is None:
             return
         if arm is not self._arm:
@@ -290,21 +294,15 @@ class ReachMap(Section):
             self._arm = arm
             base = float(arm.joints[0, 5])
             self._panel.set_range(base - arm.reach, base + arm.reach)
-        q = np.array([moment.values.get(name, 0.0) for name in arm.joint_names])
+        q = np.array([frame.values.get(name, 0.0) for name in arm.joint_names])
         point = arm.fk(q)[0]
         if self._is_new(wanted, point):
             self._end()
             self._asked, self._changed = (wanted, point), now
-        answer = self._worker.take()
-        if isinstance(answer, str):
-            self._run = 0  # to be computed again
-        elif answer is not None:
-            self._found = answer
-            self._level += 1
         least = self._panel.least
-        if self._found is not None and (answer is not None or least != self._least):
-            self._picture.draw(self._found, least, arm.robot.link_pose(arm.base_link, moment.values))
-        self._least = least
+        if self._found is not None and (self._redraw or least != self._least):
+            self._picture.draw(self._found, least, arm.robot.link_pose(arm.base_link, frame.values))
+        self._least, self._redraw = least, False
         if self._level < len(SIZES) and now >= self._changed + REST and self._run != self._level + 1:
             self._begin(arm, wanted, point)
 
@@ -331,7 +329,14 @@ class ReachMap(Section):
         def wanted_still() -> bool:
             return self._asked is asked and steady() < self._alive + PATIENCE
 
-        self._worker.submit(lambda: computed(arm, cells, wanted_still) or GIVEN_UP)
+        self._worker.submit(lambda: computed(arm, cells, wanted_still) or GIVEN_UP, self._take)
+
+    def _take(self, found: Map | str) -> None:
+        if isinstance(found, str):
+            self._run = 0  # to be computed again
+        else:
+            self._found, self._redraw = found, True
+            self._level += 1
 
     def _end(self) -> None:
         """End the computation and forget what it found."""

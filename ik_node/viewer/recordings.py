@@ -8,7 +8,8 @@ import io
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import viser
@@ -17,10 +18,11 @@ from rclpy.node import Node
 from ik_node.steady import steady
 
 from . import panel
-from .panel import GREY, NONE, RED, Colour, Press, Presses, update
+from .events import Event, Events
+from .panel import GREY, NONE, RED, Colour, update
 from .recording import JointTrack, Recorder, RecordingError
 from .scene import Ghost
-from .section import Moment, RobotView, Section
+from .section import Frame, RobotView, Section
 
 LONGEST_FRAME = 0.2  # [s]: a replay does not run on while no page is open
 
@@ -74,11 +76,12 @@ HINT = 'Replay shows a blue ghost only: the arm is not commanded.'
 
 
 class RecordingPanel:
-    """The controls. pressed: what users did, also CHOSEN a file and SCRUBBED, until it is taken."""
+    """The controls in the folder of a section."""
 
-    def __init__(self, gui: viser.GuiApi) -> None:
-        self.pressed = Presses()
-        with gui.add_folder('Recording', order=ORDER, expand_by_default=False):
+    def __init__(self, section: Section, act: Callable[[str, Event], object]) -> None:
+        """act: called with what users do, also CHOSEN a file and SCRUBBED, and the event."""
+        self._section, gui = section, section.gui
+        with section.folder:
             self._record = gui.add_button(
                 RECORD, color='red', hint='Joints, goals and status, to an MCAP file.'
             )
@@ -89,11 +92,15 @@ class RecordingPanel:
             self._time = gui.add_slider('Time [s]', 0.0, 1.0, STEP, 0.0, visible=False)
             self._buttons = gui.add_button_group('Playback', (PLAY, PAUSE), visible=False)
             self._said = gui.add_html('')
-        for button, what in ((self._record, RECORD), (self._end, END), (picture, PICTURE)):
-            button.on_click(self.pressed.adder(what))
-        self._file.on_update(self.pressed.adder(CHOSEN))
-        self._time.on_update(self.pressed.adder(SCRUBBED))
-        self._buttons.on_click(self.pressed.adder(''))
+        for control, what in (
+            (self._record, RECORD),
+            (self._end, END),
+            (picture, PICTURE),
+            (self._file, CHOSEN),
+            (self._time, SCRUBBED),
+        ):
+            section.listen(control, partial(act, what))
+        section.listen(self._buttons, lambda event: act(event.value, event))
 
     def show_recording(self, on: bool, title: str, sentence: str) -> None:
         """Show whether there is a recording, and in words how far it is or how it ended."""
@@ -104,7 +111,7 @@ class RecordingPanel:
 
     def show_files(self, names: Sequence[str]) -> None:
         """Offer these files for replay; the one that is chosen stays."""
-        self.pressed.offer(self._file, names)
+        self._section.offer(self._file, names)
 
     def show_length(self, seconds: float | None) -> None:
         """Show the scrub bar for a replay of this length, or none."""
@@ -119,7 +126,7 @@ class RecordingPanel:
     def show_time(self, seconds: float) -> None:
         """Move the scrub bar."""
         value = round(seconds, 2)
-        if self._time.value != value and not self.pressed.waiting():
+        if self._time.value != value and not self._section.events.pending(self._time):
             self._time.value = value  # type: ignore[misc]
 
     def say(self, sentence: str, wrong: bool = False) -> None:
@@ -139,23 +146,24 @@ class Recordings(Section):
     It publishes nothing.
     """
 
-    def __init__(self, node: Node, server: viser.ViserServer, folder: str) -> None:
+    def __init__(self, node: Node, server: viser.ViserServer, events: Events, folder: str) -> None:
         """folder: of the recordings."""
-        self._node, self._server = node, server
+        super().__init__(server, events, 'Recording', ORDER)
+        self._node = node
         self._folder = Path(folder).expanduser().absolute()
         self._topic = node.resolve_topic_name('joint_states')
-        self._panel = RecordingPanel(server.gui)
+        self._panel = RecordingPanel(self, self._process)
         self._recorder: Recorder | None = None
         self._state = ('', '')  # of the last recording
         self._replay: Replay | None = None
         self._shown = False  # the panel has the length of the replay
-        self._robot: RobotView | None = None
         self._ghost: Ghost | None = None
         self._listed = 0.0  # when the folder was listed (steady)
 
-    def show(self, shown: RobotView | None) -> None:
+    def show(self, robot: RobotView | None) -> None:
         """Set another robot, after the scene was cleared, or none."""
-        self._robot, self._ghost = shown, None
+        super().show(robot)
+        self._ghost = None
 
     def refresh(self) -> None:
         """Save what is recorded; call once per second, with a page or without."""
@@ -166,10 +174,8 @@ class Recordings(Section):
         """End the recording."""
         self._end()
 
-    def update(self, moment: Moment) -> None:  # noqa: ARG002
-        """Process the inputs of users and show the next frame of a replay."""
-        for press in self._panel.pressed.take():
-            self._process(press)
+    def update(self, frame: Frame) -> None:  # noqa: ARG002
+        """Show the state of a recording and the next frame of a replay."""
         self._show_state()
         now = steady()
         if now - self._listed > 1.0:
@@ -177,24 +183,24 @@ class Recordings(Section):
             self._panel.show_files(self._names())
         self._show_replay()
 
-    def _process(self, press: Press) -> None:
+    def _process(self, what: str, event: Event) -> None:
         replay = self._replay
-        if press.what == RECORD:
+        if what == RECORD:
             self._begin()
-        elif press.what == END:
+        elif what == END:
             self._end()
-        elif press.what == PICTURE and press.client is not None:
-            threading.Thread(target=_send_picture, args=(press.client,), daemon=True).start()
-        elif press.what == CHOSEN:
-            self._choose(press.value)
+        elif what == PICTURE and event.client is not None:
+            threading.Thread(target=_send_picture, args=(event.client,), daemon=True).start()
+        elif what == CHOSEN:
+            self._choose(event.value)
         elif replay is None or replay.track is None:
             return
-        elif press.what == PLAY:
+        elif what == PLAY:
             replay.play()
-        elif press.what == PAUSE:
+        elif what == PAUSE:
             replay.playing = False
-        elif press.what == SCRUBBED:
-            replay.scrub(press.value)
+        elif what == SCRUBBED:
+            replay.scrub(event.value)
 
     # Record
 
@@ -263,14 +269,14 @@ class Recordings(Section):
             self._panel.say(HINT)
         replay.tick()
         self._panel.show_time(replay.seconds)
-        if self._robot is None:
+        if self.robot is None:
             return
-        arms = [tool.arm for tool in self._robot.tools if tool.arm is not None]
+        arms = self.robot.arms
         if not any(name in arms[0].robot.joints for name in replay.track.names):
             self._panel.say('The recording is of another robot: it has none of these joints.', wrong=True)
             return
         if self._ghost is None:
-            self._ghost = Ghost(self._server, '/replay', arms, self._robot.drawing, BLUE, SWELLING)
+            self._ghost = Ghost(self.server, '/replay', arms, self.robot.drawing, BLUE, SWELLING)
         self._ghost.place(replay.track.at(replay.seconds))
 
 
@@ -285,7 +291,9 @@ def _send_picture(client: viser.ClientHandle) -> None:
                 camera.image_height, camera.image_width, transport_format='jpeg', timeout=TIMEOUT
             )
         except TimeoutError:
-            client.add_notification('No picture', f'The browser sent none within {TIMEOUT:g} s. Try again.')
+            client.add_notification(
+                'No picture', f'The browser did not send a picture within {TIMEOUT:g} s. Try again.'
+            )
             return
         content = io.BytesIO()
         Image.fromarray(pixels).save(content, format='PNG')

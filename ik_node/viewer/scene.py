@@ -8,6 +8,7 @@ import math
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from ik_node.model.meshes import BadMeshError, MeshError, check_mesh, find_mesh
 from ik_node.model.plausibility import doubtful_mesh
 from ik_node.model.robot import Robot
 
-from .panel import Colour, Inputs, ToolColours
+from .events import Events
+from .panel import Colour, ToolColours
 
 
 def pose_of(pose: Array) -> dict[str, Any]:
@@ -381,14 +383,21 @@ class ToolScene:
     """
 
     def __init__(
-        self, server: viser.ViserServer, name: str, arm: Arm, extent: float, colours: ToolColours
+        self,
+        server: viser.ViserServer,
+        events: Events,
+        name: str,
+        arm: Arm,
+        extent: float,
+        colours: ToolColours,
     ) -> None:
         """name: of the tool, empty for the only one. extent: of the arm [m]."""
-        self._server, self._arm, self._extent, self._colours = server, arm, extent, colours
+        self._server, self._events = server, events
+        self._arm, self._extent, self._colours = arm, extent, colours
         self._prefix = f'/tools/{name}' if name else ''
         self._trail: Trail | None = None
         self._holders: set[int | None] = set()  # browsers whose users hold the gizmo
-        self._dragged: Inputs[Array] = Inputs()
+        self._dragged: Array | None = None  # T_base_goal (4, 4) of the newest drag
         self._late = False  # a drag arrived too late to act upon
         self._base = server.scene.add_frame(
             f'{self._prefix}/base',
@@ -439,12 +448,14 @@ class ToolScene:
                 self._holders.discard(event.client_id)
                 return
             self._holders.add(event.client_id)
-            if event.phase == 'update':
-                pose = _pose(event.target)
-                if np.isfinite(pose).all():
-                    self._late |= not self._dragged.add(pose)
+            pose = _pose(event.target)
+            if event.phase == 'update' and np.isfinite(pose).all():
+                self._late |= not self._events.post_input(event, partial(self._drag, pose))
 
         return gizmo
+
+    def _drag(self, pose: Array) -> None:
+        self._dragged = pose
 
     def place(self, values: Mapping[str, float]) -> None:
         """Move the tool to joint positions by name, as Scene.place."""
@@ -471,7 +482,7 @@ class ToolScene:
 
         with_direction: show the wanted axis.
         """
-        if self._holders or self._dragged.waiting():
+        if self._holders or self._dragged is not None or self._events.pending(self._gizmo):
             return False
         move(self._gizmo, T_base_goal)
         self._wanted.visible = with_direction
@@ -501,7 +512,8 @@ class ToolScene:
 
     def take_drag(self) -> Array | None:
         """Return T_base_goal (4, 4), the newest, if users moved the gizmo since the last call."""
-        return next(reversed(self._dragged.take()), None)
+        dragged, self._dragged = self._dragged, None
+        return dragged
 
 
 def _pose(node: viser.SceneNodeHandle) -> Array:

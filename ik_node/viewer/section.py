@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Section: a part of the panel with its folder; Worker: a thread that runs the newest task."""
+"""Section: a part of the panel with a folder of its own."""
 
 from __future__ import annotations
 
-import threading
-import traceback
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
+import viser
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
+from ik_node.model.arm import Arm
+
+from .events import Event, Events
+from .panel import NONE
 from .scene import Drawing
 from .tool import ViewedTool
 
@@ -22,8 +25,13 @@ class RobotView(NamedTuple):
     text: str
     drawing: Drawing
 
+    @property
+    def arms(self) -> list[Arm]:
+        """The arm of each tool."""
+        return [tool.arm for tool in self.tools if tool.arm is not None]
 
-class Moment(NamedTuple):
+
+class Frame(NamedTuple):
     """What is known in one frame.
 
     tool: whose goal is shown where there is room for one. values: joint positions by name, empty until they
@@ -39,10 +47,47 @@ class Moment(NamedTuple):
 
 
 class Section:
-    """A part of the page; the node calls all methods but one in its executor."""
+    """A part of the page. The node calls all methods but come_to_rest in its executor.
 
-    def show(self, shown: RobotView | None) -> None:
+    robot: what the page shows, None without a robot.
+    """
+
+    def __init__(
+        self, server: viser.ViserServer, events: Events, label: str, order: float, **folder: Any
+    ) -> None:
+        """label, order: of the folder. folder: further options of it."""
+        self.server, self.gui, self.events = server, server.gui, events
+        self.robot: RobotView | None = None
+        self.folder = server.gui.add_folder(label, order=order, **{'expand_by_default': False, **folder})
+
+    # For the controls of a section
+
+    def listen(self, control: Any, act: Callable[[Event], object], always: Collection[Any] = ()) -> Any:
+        """Have act called with what users do at a control, as for Events.listen; return the control."""
+        for name in ('on_click', 'on_upload', 'on_update'):
+            if hasattr(control, name):
+                self.events.listen(getattr(control, name), act, always)
+                break
+        return control
+
+    def button(self, label: str, act: Callable[[], object], always: bool = False, **options: Any) -> Any:
+        """Add a button that calls act."""
+        button = self.gui.add_button(label, **options)
+        return self.listen(button, lambda _: act(), (True,) if always else ())
+
+    def offer(self, files: viser.GuiDropdownHandle[str], names: Sequence[str]) -> None:
+        """Offer files by their names, or NONE; the one that is chosen stays."""
+        options = (NONE, *names)
+        if tuple(files.options) != options and not self.events.pending(files):
+            chosen = files.value
+            files.options = options
+            files.value = chosen if chosen in options else NONE  # type: ignore[misc]
+
+    # For the node
+
+    def show(self, robot: RobotView | None) -> None:
         """Show another robot, after the scene was cleared, or none."""
+        self.robot = robot
 
     def subscribe(self) -> Sequence[Subscription]:
         """Subscribe to what is needed while a page is open; the caller unsubscribes."""
@@ -51,73 +96,11 @@ class Section:
     def refresh(self) -> None:
         """Do what is due once per second, with a page or without."""
 
-    def update(self, moment: Moment) -> None:
-        """Process the inputs of users and show the next frame."""
+    def update(self, frame: Frame) -> None:
+        """Show the next frame."""
 
     def come_to_rest(self) -> None:
         """End what moves an arm; frames continue meanwhile. Called in another thread, before close."""
 
     def close(self) -> None:
         """Release what is held."""
-
-
-T = TypeVar('T')
-
-
-class Worker(Generic[T]):
-    """Runs one computation at a time; one that waits is replaced by a newer one. It sleeps without any.
-
-    name: of the thread. failed: the result of a computation that raised an exception; it is printed.
-    """
-
-    def __init__(self, name: str, failed: T | None = None) -> None:
-        self._changed = threading.Condition()
-        self._failed = failed
-        self._waiting: Callable[[], T] | None = None
-        self._result: T | None = None
-        self._newest = 0
-        self._closed = False
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
-
-    def submit(self, work: Callable[[], T]) -> None:
-        """Compute work() as soon as the present computation has ended."""
-        with self._changed:
-            self._waiting = work
-            self._changed.notify()
-
-    def take(self) -> T | None:
-        """Return the newest result, once."""
-        with self._changed:
-            result, self._result = self._result, None
-        return result
-
-    def drop(self) -> None:
-        """Forget what waits, what runs and the result."""
-        with self._changed:
-            self._waiting = self._result = None
-            self._newest += 1
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._closed or self._waiting is not None)
-                if self._closed or self._waiting is None:
-                    return
-                work, self._waiting = self._waiting, None
-                number = self._newest
-            try:
-                result: T | None = work()
-            except Exception:  # must not end the thread: the next computation may succeed
-                traceback.print_exc()
-                result = self._failed
-            with self._changed:
-                if number == self._newest:
-                    self._result = result
-
-    def close(self) -> None:
-        """End the thread."""
-        with self._changed:
-            self._closed, self._waiting = True, None
-            self._changed.notify()
-        self._thread.join(timeout=2.0)

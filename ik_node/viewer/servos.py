@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
@@ -21,17 +21,12 @@ from ik_node.ros.parameters import RemoteParameters
 from ik_node.steady import steady
 
 from . import panel
-from .panel import AMBER, GREEN, RED, RESUME, Inputs, by_user
-from .section import Moment, Section
+from .events import Events
+from .panel import AMBER, GREEN, RED, RESUME, update
+from .section import Frame, Section
 
-ON, OFF, RELEASE, HOLD, CLEAR, ZERO = BUTTONS = (
-    'Torque on',
-    'Torque off',
-    'I support the arm: release it',
-    'Hold',
-    'Clear',
-    'Set zero',
-)
+ON, OFF, RELEASE = 'Torque on', 'Torque off', 'I support the arm: release it'
+HOLD, CLEAR, ZERO = 'Hold', 'Clear', 'Set zero'
 HINTS = {
     ON: 'Holds every joint where it is.',
     OFF: 'Needs a second click: without torque the arm sinks.',
@@ -44,63 +39,9 @@ POSE_HINT = (
     "Positions [rad or m] of joints that you hold, such as 'elbow_flex=1.57'; others keep their zeros."
 )
 ORDER = 2e6  # of the folder: below the joints
-TROUBLE_ORDER = 0.0  # of what is wrong with the arm: above all, since it tells why goals are rejected
+ALARM_ORDER = 0.0  # of what is wrong with the arm: at the top, because it explains why goals are rejected
 TORQUE_OFF = 'the torque is off: switch it on in the folder Servos'
 COLOURS = (GREEN, AMBER, RED, RED)  # by level of the status
-
-
-class ServosPanel:
-    """The controls, hidden until there is a driver.
-
-    pressed: the buttons that users pressed, each with the known pose then, until they are taken.
-    """
-
-    def __init__(self, gui: viser.GuiApi) -> None:
-        self.pressed: Inputs[tuple[str, str]] = Inputs()
-        self._trouble = gui.add_html('', order=TROUBLE_ORDER, visible=False)
-        self._folder = gui.add_folder('Servos', order=ORDER, visible=False)
-        with self._folder:
-            self._state = gui.add_html('')
-            self._buttons = {name: gui.add_button(name, hint=HINTS[name]) for name in BUTTONS[:-1]}
-            with gui.add_folder('Zero', expand_by_default=False):
-                self._pose = gui.add_text('Known pose', '', hint=POSE_HINT)
-                self._buttons[ZERO] = gui.add_button(ZERO, hint=HINTS[ZERO])
-            self._said = gui.add_html('')
-        self._buttons[RELEASE].visible = False
-        self._buttons[RELEASE].color = 'red'
-        for name, button in self._buttons.items():
-            button.on_click(self._adder(name))
-
-    def _adder(self, name: str) -> Any:
-        @by_user
-        def add(_: viser.GuiEvent[Any]) -> bool:
-            return self.pressed.add((name, self._pose.value), stops=name == HOLD)
-
-        return add
-
-    def show(self, there: bool) -> None:
-        """Show the folder if there is a driver."""
-        self._folder.visible = there
-        self._trouble.visible = there and bool(self._trouble.content)
-
-    def ask(self, on: bool) -> None:
-        """Ask whether somebody supports the arm, or ask no more."""
-        self._buttons[RELEASE].visible = on
-
-    def show_state(self, state: str, level: int, reason: str, torque: str) -> None:
-        """Show state and reason of the driver, and how many joints have torque."""
-        colour = COLOURS[min(level, len(COLOURS) - 1)]
-        content = panel.pills((state, colour))
-        content += panel.row('torque', escape(torque)) + panel.paragraph(reason if reason != state else '')
-        self._state.content = panel.box(content)
-        trouble = reason if reason != state else TORQUE_OFF if state == 'passive' else ''
-        pill = panel.pills((f'Servos: {state}', colour))
-        self._trouble.content = panel.box(pill + panel.paragraph(trouble)) if trouble else ''
-        self._trouble.visible = self._folder.visible and bool(trouble)
-
-    def say(self, sentence: str, wrong: bool = False) -> None:
-        """Show how the last request ended."""
-        self._said.content = panel.answer(sentence, 'Not possible' if wrong else '')
 
 
 NAME = 'ik_servos'
@@ -109,24 +50,57 @@ SUPPORTED = 10.0  # [s] for which the button that releases the arm is shown
 
 
 class Servos(Section):
-    """Shows the state of the driver, and calls its services; it publishes nothing."""
+    """Shows the state of the driver and calls its services. It is hidden without a driver."""
 
-    def __init__(self, node: Node, server: viser.ViserServer) -> None:
+    def __init__(self, node: Node, server: viser.ViserServer, events: Events) -> None:
+        self._alarm = server.gui.add_html('', order=ALARM_ORDER, visible=False)
+        super().__init__(server, events, 'Servos', ORDER, expand_by_default=True, visible=False)
         self._node = node
-        self._panel = ServosPanel(server.gui)
         self._torque = node.create_client(SetBool, f'{NAME}/torque')
-        self._triggers = {
-            HOLD: node.create_client(Trigger, f'{NAME}/hold'),
-            CLEAR: node.create_client(Trigger, f'{NAME}/clear'),
-            ZERO: node.create_client(Trigger, f'{NAME}/set_zero'),
-        }
+        hold, clear, self._set_zero = (
+            node.create_client(Trigger, f'{NAME}/{service}') for service in ('hold', 'clear', 'set_zero')
+        )
         self._resume = node.create_client(Trigger, 'ik_node/resume')
         self._parameters = RemoteParameters(node, NAME, ('known_pose',), on_set=self._posed)
         self._driver = node.resolve_service_name(f'{NAME}/hold').rpartition('/')[0]
         self._status: DiagnosticStatus | None = None
         self._pending: tuple[str, Client, Future, float] | None = None  # button, and until when it is awaited
-        self._said: tuple[str, bool] | None = None  # what is to be shown, and whether it is an error
-        self._asked_until = 0.0
+        self._support_until = 0.0  # when the question whether somebody supports the arm ends, 0 without it
+        switch_on, switch_off = SetBool.Request(data=True), SetBool.Request(data=False)
+        with self.folder:
+            self._state = self.gui.add_html('')
+            self._add_button(ON, lambda: self._call(ON, self._torque, switch_on))
+            self._add_button(OFF, self._ask_for_support, asks=True)
+            self._release = self._add_button(
+                RELEASE,
+                lambda: self._call(RELEASE, self._torque, switch_off),
+                visible=False,
+                color='red',
+            )
+            self._add_button(HOLD, lambda: self._call(HOLD, hold, Trigger.Request()), always=True)
+            self._add_button(CLEAR, lambda: self._call(CLEAR, clear, Trigger.Request()))
+            with self.gui.add_folder('Zero', expand_by_default=False):
+                self._pose = self.gui.add_text('Known pose', '', hint=POSE_HINT)
+                self._add_button(ZERO, self._set_pose)
+            self._answer = self.gui.add_html('')
+
+    def _add_button(self, name: str, act: Callable[[], object], asks: bool = False, **options: Any) -> Any:
+        """Add a button; asks: it asks for support, any other one ends the question."""
+
+        def press() -> None:
+            if not asks:
+                self._end_question()
+            act()
+
+        return self.button(name, press, hint=HINTS[name], **options)
+
+    def _ask_for_support(self) -> None:
+        self._support_until = steady() + SUPPORTED
+        self._release.visible = True
+
+    def _end_question(self) -> None:
+        self._support_until = 0.0
+        self._release.visible = False
 
     def subscribe(self) -> Sequence[Subscription]:
         """Subscribe to the status of the driver."""
@@ -137,61 +111,55 @@ class Servos(Section):
 
     def refresh(self) -> None:
         """Show the folder if there is a driver, and give up requests that nobody answers."""
-        self._panel.show(self._torque.service_is_ready())
+        self.folder.visible = self._torque.service_is_ready()
+        self._alarm.visible = self.folder.visible and bool(self._alarm.content)
         if self._parameters.busy:
             self._parameters.refresh()
         if self._pending is not None and steady() > self._pending[3]:
             button, client, future, _ = self._pending
             client.remove_pending_request(future)
-            self._pending, self._said = None, (f'{button}: no response within {PATIENCE:g} s', True)
+            self._pending = None
+            self._reject(f'{button}: no response within {PATIENCE:g} s')
 
-    def update(self, moment: Moment) -> None:  # noqa: ARG002
-        """Process the inputs of users, and show state and answers."""
-        for button, pose in self._panel.pressed.take():
-            self._press(button, pose)
-        if self._asked_until and steady() > self._asked_until:
-            self._ask(False)
-        if self._said is not None:
-            self._panel.say(*self._said)
-            self._said = None
+    def update(self, frame: Frame) -> None:  # noqa: ARG002
+        """Show the state of the driver."""
+        if self._support_until and steady() > self._support_until:
+            self._end_question()
         if self._status is not None:
-            values = report_values(self._status)
-            level = int.from_bytes(self._status.level, 'little')
-            self._panel.show_state(
-                values.get('state', ''), level, self._status.message, values.get('torque', '')
-            )
+            self._show_state(self._status)
 
-    def _press(self, button: str, pose: str) -> None:
-        if button == OFF:
-            self._ask(True)
-            return
-        self._ask(False)
-        if button == ON:
-            self._call(button, self._torque, SetBool.Request(data=True))
-        elif button == RELEASE:
-            self._call(button, self._torque, SetBool.Request(data=False))
-        elif button != ZERO:
-            self._call(button, self._triggers[button], Trigger.Request())
-        elif not self._parameters.set(known_pose=pose):
-            self._said = f'{NAME} is not running', True
+    def _show_state(self, status: DiagnosticStatus) -> None:
+        values = report_values(status)
+        state = values.get('state', '')
+        reason = status.message if status.message != state else ''
+        colour = COLOURS[min(int.from_bytes(status.level, 'little'), len(COLOURS) - 1)]
+        row = panel.row('torque', escape(values.get('torque', '')))
+        update(self._state, content=panel.box(panel.pills((state, colour)) + row + panel.paragraph(reason)))
+        alarm = reason or (TORQUE_OFF if state == 'passive' else '')
+        pill = panel.pills((f'Servos: {state}', colour))
+        update(self._alarm, content=panel.box(pill + panel.paragraph(alarm)) if alarm else '')
+        update(self._alarm, visible=self.folder.visible and bool(alarm))
 
-    def _ask(self, on: bool) -> None:
-        self._asked_until = steady() + SUPPORTED if on else 0.0
-        self._panel.ask(on)
+    def _reject(self, sentence: str) -> None:
+        self._answer.content = panel.answer(sentence, 'Not possible')
+
+    def _set_pose(self) -> None:
+        """Tell the driver the pose; _posed sets the zero then."""
+        if not self._parameters.set(known_pose=self._pose.value):
+            self._reject(f'{NAME} is not running')
 
     def _posed(self, rejected: str) -> None:
-        """Set the zero once the driver knows the pose."""
         if rejected:
-            self._said = f'{ZERO}: {rejected}', True
+            self._reject(f'{ZERO}: {rejected}')
         else:
-            self._call(ZERO, self._triggers[ZERO], Trigger.Request())
+            self._call(ZERO, self._set_zero, Trigger.Request())
 
     def _call(self, button: str, client: Client, request: Any) -> None:
         """Call a service; the answer to the request before is not shown any more."""
         if not client.service_is_ready():
-            self._said = f'{button}: {NAME} is not running', True
+            self._reject(f'{button}: {NAME} is not running')
             return
-        self._said = f'{button} …', False
+        self._answer.content = panel.answer(f'{button} …')
         future = client.call_async(request)
         self._pending = button, client, future, steady() + PATIENCE
         future.add_done_callback(self._answered)
@@ -199,8 +167,11 @@ class Servos(Section):
     def _answered(self, future: Future) -> None:
         if self._pending is None or self._pending[2] is not future:
             return
-        answer, button = future.result(), self._pending[0]
-        if button == CLEAR and answer.success and self._resume.service_is_ready():
+        response, button = future.result(), self._pending[0]
+        self._pending = None
+        if button == CLEAR and response.success and self._resume.service_is_ready():
             self._call(RESUME, self._resume, Trigger.Request())
-            return
-        self._pending, self._said = None, (f'{button}: {answer.message}', not answer.success)
+        elif response.success:
+            self._answer.content = panel.answer(f'{button}: {response.message}')
+        else:
+            self._reject(f'{button}: {response.message}')

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,9 +32,10 @@ from ik_node.solver.solver import IkSolver
 from ik_node.steady import steady
 
 from . import panel
-from .panel import AMBER, GREEN, GREY, RED, Colour, Inputs, by_user, update
+from .events import Event, Events, Worker
+from .panel import AMBER, GREEN, GREY, RED, Colour, update
 from .scene import Drawing, Ghost, extent_of, ghost_meshes, hits, move
-from .section import Moment, RobotView, Section, Worker
+from .section import Frame, RobotView, Section
 from .tool import ViewedTool
 
 BUDGET = 0.05  # [s] for each list of a goal: a new one is due ten times per second
@@ -290,9 +292,9 @@ class Ghosts:
     The links of all ghosts are one node of the scene each, so that a change takes few messages.
     """
 
-    def __init__(self, server: viser.ViserServer, arm: Arm, drawing: Drawing) -> None:
-        self._arm = arm
-        self._clicked: Inputs[Click] = Inputs()
+    def __init__(self, server: viser.ViserServer, events: Events, arm: Arm, drawing: Drawing) -> None:
+        self._events, self._arm = events, arm
+        self._clicked: list[Click] = []
         self._placed: list[dict[str, Array]] = []  # T_root_link of each ghost that is shown
         self._meshes = ghost_meshes(arm, drawing, SWELLING)
         self._root = server.scene.add_frame('/solutions', show_axes=False, visible=False)
@@ -314,20 +316,22 @@ class Ghosts:
             handle.on_click(self._on_click)
             self._links[link] = handle
 
-    @by_user
-    def _on_click(self, event: viser.SceneNodePointerEvent[Any]) -> bool:
-        if event.instance_index is None:
-            return True
-        link = next(link for link, handle in self._links.items() if handle is event.target)
-        ray = np.array([event.ray_origin, event.ray_direction])
-        return self._clicked.add(Click(event.instance_index, link, ray))
+    async def _on_click(self, event: viser.SceneNodePointerEvent[Any]) -> None:
+        if event.instance_index is not None:
+            link = next(link for link, handle in self._links.items() if handle is event.target)
+            ray = np.array([event.ray_origin, event.ray_direction])
+            self._events.post_input(
+                event, partial(self._clicked.append, Click(event.instance_index, link, ray))
+            )
 
     def take_clicks(self) -> list[int | None]:
         """Return which ghosts users clicked since the last call, None for one that is no longer there.
 
         A browser may show older ghosts than this does.
         """
-        return [click.number if self._hit(click) else None for click in self._clicked.take()]
+        clicks = [click.number if self._hit(click) else None for click in self._clicked]
+        self._clicked.clear()
+        return clicks
 
     def _hit(self, click: Click) -> bool:
         """Whether the ray of a click hits the link of that ghost."""
@@ -481,26 +485,24 @@ class Traced(NamedTuple):
 class AlongPanel:
     """A slider and a button, hidden at first; inputs are kept until they are taken."""
 
-    def __init__(self, gui: viser.GuiApi, folder: viser.GuiFolderHandle) -> None:
-        """folder: of the controls."""
-        self._moved: Inputs[float] = Inputs()
-        self._pressed: Inputs[bool] = Inputs()
-        with folder:
+    def __init__(self, section: Section) -> None:
+        """section: in whose folder the controls are."""
+        self._moved: float | None = None
+        self._pressed = False
+        gui = section.gui
+        with section.folder:
             self._slider = gui.add_slider(
                 'Along the curve [%]', 0.0, 100.0, 0.1, 0.0, visible=False, hint=SLIDER_HINT, order=BELOW_ROWS
             )
-            self._go = gui.add_button('Go to the ghost', visible=False, order=BELOW_ROWS + 1.0)
-        self._slider.on_update(self._on_slider)
-        self._go.on_click(self._on_go)
+            self._go = section.button('Go to the ghost', self._on_go, visible=False, order=BELOW_ROWS + 1.0)
+        section.listen(self._slider, self._on_slider)
 
-    @by_user
-    def _on_slider(self, event: viser.GuiEvent[Any]) -> bool:
-        share = event.target.value / 100.0  # typed beside the slider, it may be beyond
-        return self._moved.add(min(1.0, max(0.0, share)))
+    def _on_slider(self, event: Event) -> None:
+        share = event.value / 100.0  # typed beside the slider, it may be beyond
+        self._moved = min(1.0, max(0.0, share))
 
-    @by_user
-    def _on_go(self, _: viser.GuiEvent[Any]) -> bool:
-        return self._pressed.add(True)
+    def _on_go(self) -> None:
+        self._pressed = True
 
     def show(self, share: float | None) -> None:
         """Show the controls with the slider at a share of the curve, or hide them; forget what waits."""
@@ -513,7 +515,9 @@ class AlongPanel:
 
     def take(self) -> tuple[float | None, bool]:
         """Return the newest share of the slider and whether the button was pressed, since the last call."""
-        return next(reversed(self._moved.take()), None), bool(self._pressed.take())
+        taken = self._moved, self._pressed
+        self._moved, self._pressed = None, False
+        return taken
 
 
 class Along:
@@ -532,6 +536,7 @@ class Along:
         spare = spare_joint(arm)
         self._spare = arm.joint_names.index(spare) if spare is not None else None
         self._asked: Choice | None = None
+        self._traced: Traced | None = None
         self._self_motion: SelfMotion | None = None
         self._q: Array | None = None  # of the ghost
         self._ghost = Ghost(server, '/self_motion', (arm,), drawing, COLOUR, SELF_MOTION_SWELLING)
@@ -547,8 +552,10 @@ class Along:
             self._asked = choice
             if choice is not None and choice.self_motion and self._spare is not None:
                 arm, spare = self._arm, self._spare
-                self._worker.submit(lambda: Traced(choice, trace_self_motion(arm, goal, choice.q, spare)))
-        traced = self._worker.take()
+                self._worker.submit(
+                    lambda: Traced(choice, trace_self_motion(arm, goal, choice.q, spare)), self._take
+                )
+        traced, self._traced = self._traced, None
         if traced is not None and traced.choice is choice and len(traced.self_motion.q) > 1:
             self._self_motion = traced.self_motion
             self._panel.show(self._self_motion.share)
@@ -560,6 +567,9 @@ class Along:
             self._place(share, self._self_motion, values)
         return self._q if pressed else None
 
+    def _take(self, traced: Traced) -> None:
+        self._traced = traced
+
     def _place(self, share: float, self_motion: SelfMotion, values: Mapping[str, float]) -> None:
         """Put the ghost at a share of the self-motion."""
         self._q = self_motion.at(share)
@@ -567,7 +577,7 @@ class Along:
 
     def forget(self) -> None:
         """Hide everything."""
-        self._asked = self._self_motion = self._q = None
+        self._asked = self._self_motion = self._q = self._traced = None
         self._worker.drop()
         self._ghost.hide()
         self._panel.show(None)
@@ -686,10 +696,12 @@ class Why:
         if moved and now >= self._due:
             self._asked, self._due = position.copy(), now + DIRECTIONS_PERIOD
             place, seed = self._asked, nearest.q
-            self._worker.submit(lambda: (place, possible_directions(solver, place, seed)))
-        answer = self._worker.take()
-        if answer is not None:
-            self._scene.show_directions(*answer)
+            self._worker.submit(
+                lambda: (place, possible_directions(solver, place, seed)), self._show_directions
+            )
+
+    def _show_directions(self, directions: tuple[Array, Array]) -> None:
+        self._scene.show_directions(*directions)
 
     def _hide(self) -> None:
         self._scene.show_miss(np.zeros(3), np.zeros(3), '')
@@ -750,11 +762,12 @@ class SolutionsPanel:
     whatever a slow browser shows.
     """
 
-    def __init__(self, gui: viser.GuiApi) -> None:
-        self._gui = gui
-        self._clicked: Inputs[tuple[int, int]] = Inputs()  # number of the list, and of the row
+    def __init__(self, section: Section) -> None:
+        """section: in whose folder the controls are."""
+        self._section, self.folder = section, section.folder
+        gui = self._gui = section.gui
+        self._clicked: list[tuple[int, int]] = []  # number of the list, and of the row
         self._number = 0  # of the list whose rows can be clicked; 0: none
-        self.folder = gui.add_folder('Solutions', order=ORDER)
         with self.folder:
             self._show = gui.add_checkbox(
                 'Show solutions', False, hint='Every solution of the goal, as ghosts in the scene.'
@@ -767,14 +780,11 @@ class SolutionsPanel:
         self._spare: tuple[str, float] = ('', 1.0)  # the spare joint, and the unit of its slider [rad or m]
 
     def _add_row(self, number: int, k: int) -> viser.GuiButtonHandle:
+        clicked = partial(self._clicked.append, (number, k))
         with self.folder:
-            row = self._gui.add_button(f'{k + 1}', order=ROWS + k, color=COLOURS[k % len(COLOURS)])
-
-        @row.on_click
-        @by_user
-        def _(_: viser.GuiEvent[Any]) -> bool:
-            return self._clicked.add((number, k))
-
+            row: viser.GuiButtonHandle = self._section.button(
+                f'{k + 1}', clicked, order=ROWS + k, color=COLOURS[k % len(COLOURS)]
+            )
         return row
 
     @property
@@ -799,7 +809,9 @@ class SolutionsPanel:
 
     def take_rows(self) -> list[int | None]:
         """Return which rows users clicked since the last call, None for a row of another list."""
-        return [k if number and number == self._number else None for number, k in self._clicked.take()]
+        rows = [k if number and number == self._number else None for number, k in self._clicked]
+        self._clicked.clear()
+        return rows
 
     def set_arm(self, arm: Arm | None) -> None:
         """Show the slider for the spare joint of an arm, none without one."""
@@ -944,18 +956,18 @@ class ListingResult(NamedTuple):
 class Solutions(Section):
     """Computes in threads of its own, only while the page shows solutions."""
 
-    def __init__(self, node: Node, server: viser.ViserServer, mesh_path: str) -> None:
-        self._server, self._mesh_path = server, mesh_path
-        self._panel = SolutionsPanel(server.gui)
-        self._along_panel = AlongPanel(server.gui, self._panel.folder)
+    def __init__(self, node: Node, server: viser.ViserServer, events: Events, mesh_path: str) -> None:
+        super().__init__(server, events, 'Solutions', ORDER, expand_by_default=True)
+        self._mesh_path = mesh_path
+        self._panel = SolutionsPanel(self)
+        self._along_panel = AlongPanel(self)
         self._settings = RemoteSettings(node)
         self._worker: Worker[ListingResult | str] = Worker(
-            'solutions', 'The list could not be computed: see the log of ik_viewer.'
+            events, 'solutions', 'The list could not be computed: see the log of ik_viewer.'
         )
-        self._directions: Worker[tuple[Array, Array]] = Worker('directions')
-        self._self_motions: Worker[Traced] = Worker('self-motions')
+        self._directions: Worker[tuple[Array, Array]] = Worker(events, 'directions')
+        self._self_motions: Worker[Traced] = Worker(events, 'self-motions')
         self._listers: dict[Any, Lister] = {}  # of the thread
-        self._shown: RobotView | None = None
         self._tool: ViewedTool | None = None  # whose goal is listed
         self._ghosts: Ghosts | None = None
         self._why: Why | None = None
@@ -977,11 +989,11 @@ class Solutions(Section):
         self._drawn: tuple[Any, ...] = ()
         self._note = ''
 
-    def show(self, shown: RobotView | None) -> None:
+    def show(self, robot: RobotView | None) -> None:
         """Set the tools of a new description, after the scene was cleared; none without a robot."""
+        super().show(robot)
         self._forget()
         self._listers = {}
-        self._shown = shown
         self._directions.drop()
         self._self_motions.drop()
         self._tool = self._ghosts = self._why = self._along = None
@@ -991,16 +1003,16 @@ class Solutions(Section):
 
     def refresh(self) -> None:
         """Request the settings of ik_node."""
-        if self._tool is not None and self._server.get_clients():
+        if self._tool is not None and self.server.get_clients():
             self._settings.refresh()
 
-    def update(self, moment: Moment) -> None:
+    def update(self, frame: Frame) -> None:
         """Process the inputs of users and show the newest list."""
         rows = self._panel.take_rows()
         ghosts = self._ghosts.take_clicks() if self._ghosts else []
-        shown, tool, values = self._shown, moment.tool, moment.values
-        wanted = self._panel.on and moment.commanding and values
-        if not wanted or shown is None or tool.arm is None:
+        robot, tool, values = self.robot, frame.tool, frame.values
+        wanted = self._panel.on and frame.commanding and values
+        if not wanted or robot is None or tool.arm is None:
             if self._tool is not None:
                 self._clear()
                 self._panel.set_arm(None)
@@ -1008,13 +1020,12 @@ class Solutions(Section):
                 self._panel.hide()
             return
         if tool is not self._tool:
-            self._watch(tool, tool.arm, shown.drawing)
+            self._watch(tool, tool.arm, robot.drawing)
             rows, ghosts = [], []
         q = np.array([values.get(name, 0.0) for name in tool.arm.joint_names])
-        self._ask(tool, tool.arm, shown.text, moment, q)
+        self._ask(tool, tool.arm, robot.text, frame, q)
         for click in (*rows, *ghosts):
             self._go(tool, click)
-        self._take(self._worker.take())
         self._draw(tool, tool.arm, values, q)
 
     def _watch(self, tool: ViewedTool, arm: Arm, drawing: Drawing) -> None:
@@ -1022,9 +1033,9 @@ class Solutions(Section):
         self._clear()
         self._tool = tool
         self._settings.refresh()
-        self._ghosts = Ghosts(self._server, arm, drawing)
-        self._why = Why(self._server, arm, self._directions)
-        self._along = Along(self._server, self._along_panel, arm, drawing, self._self_motions)
+        self._ghosts = Ghosts(self.server, self.events, arm, drawing)
+        self._why = Why(self.server, arm, self._directions)
+        self._along = Along(self.server, self._along_panel, arm, drawing, self._self_motions)
         self._panel.set_arm(arm)
         self._panel.show_message('Computing the list')
 
@@ -1035,7 +1046,7 @@ class Solutions(Section):
         self._tool = self._ghosts = self._why = self._along = None
         self._forget()
 
-    def _ask(self, tool: ViewedTool, arm: Arm, text: str, moment: Moment, q: Array) -> None:
+    def _ask(self, tool: ViewedTool, arm: Arm, text: str, frame: Frame, q: Array) -> None:
         """Have a new goal listed, and the same one if the arm has come to rest elsewhere; text: the URDF."""
         scene, now = tool.scene, steady()
         pose = scene.gizmo_pose() if scene is not None else None
@@ -1045,7 +1056,7 @@ class Solutions(Section):
             return
         held, directed = self._panel.held, scene.directed
         rules = Rules.of(self._settings.current, tool.name)
-        asked: tuple[Any, ...] = (directed, held, rules, dict(moment.options))
+        asked: tuple[Any, ...] = (directed, held, rules, dict(frame.options))
         tolerance = SAME if tool.goal_shown else DRIFT
         same = bool(self._asked) and asked == self._asked[1:] and _alike(pose, self._asked[0], tolerance)
         # Once the arm is at rest, the list is made for where it is then; noise does not renew it.
@@ -1055,8 +1066,8 @@ class Solutions(Section):
         self._due = now + PERIOD
         point, axis = tool_at(arm, pose)
         goal = Goal(point, axis if directed else None)
-        query = Query(goal, {**moment.values, **held}, tuple(held), rules.workspace)
-        listers, options = self._listers, moment.options
+        query = Query(goal, {**frame.values, **held}, tuple(held), rules.workspace)
+        listers, options = self._listers, frame.options
         checked = text if rules.collisions else '', self._mesh_path, rules.srdf_file
 
         def compute() -> ListingResult | str:
@@ -1071,13 +1082,13 @@ class Solutions(Section):
             except IkError as error:
                 return str(error)
 
-        self._worker.submit(compute)
+        self._worker.submit(compute, self._take)
 
-    def _take(self, result: ListingResult | str | None) -> None:
+    def _take(self, result: ListingResult | str) -> None:
         if isinstance(result, str):
             self._listing = None
             self._panel.show_message(result)
-        elif result is not None:
+        else:
             self._solver, self._listing, self._answered = result
             self._listed = steady()
             self._number += 1

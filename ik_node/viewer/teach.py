@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,9 +35,10 @@ from ik_node.teach.program import JOINT, LEAST_SPEED, LINE, LONGEST_WAIT, MOTION
 from ik_node.teach.runner import Runner, State
 
 from . import panel
-from .panel import AMBER, GREEN, GREY, NONE, RED, Colour, Press, Presses, at_page, by_user, capital, update
+from .events import Event, Events, Worker
+from .panel import AMBER, GREEN, GREY, NONE, RED, Colour, at_page, capital, update
 from .scene import extent_of
-from .section import Moment, RobotView, Section, Worker
+from .section import Frame, RobotView, Section
 from .tool import ViewedTool
 
 SIZE = 0.012  # radius of a point, as a share of the extent of the robot
@@ -172,20 +173,20 @@ PILLS = {'Running': GREEN, 'Finished': GREEN, 'Ready to run': GREEN, 'Ended': RE
 
 
 class TeachPanel:
-    """The controls. pressed: what users did, in order, until it is taken."""
+    """The controls in the folder of a section."""
 
-    def __init__(self, gui: viser.GuiApi, tools: Sequence[str]) -> None:
-        """tools: their names; a choice if there are several."""
-        self._gui, self.pressed = gui, Presses()
+    def __init__(self, section: Section, tools: Sequence[str], act: Callable[[str, Event], object]) -> None:
+        """tools: their names; a choice if there are several. act: called with what a user does."""
+        self._section, self._gui, self._act = section, section.gui, act
         self._rows: list[viser.GuiButtonHandle] = []
+        self._controls: list[Any] = []
         self._count = AFTER_ROWS
         self._unit = math.radians(1.0)  # of the gripper's slider
         self._tool: viser.GuiDropdownHandle[str] | None = None
-        self._folder = gui.add_folder('Teach', order=ORDER, expand_by_default=False)
-        with self._folder:
+        gui = self._gui
+        with section.folder:
             if len(tools) > 1:
-                self._tool = gui.add_dropdown('Tool', tuple(tools), order=0.0)
-                self._listen(self._tool, TOOL)
+                self._tool = self._listen(gui.add_dropdown('Tool', tuple(tools), order=0.0), TOOL)
             self._group('Add point', (AT_GIZMO, AT_ARM), 1.0)
             self._group('Measured arm', (GUIDE, HOLD), 2.0)
             self._edit = gui.add_folder('Point', order=self._next, visible=False)
@@ -199,14 +200,12 @@ class TeachPanel:
             self._state = gui.add_html('', order=self._next)
             self._name = gui.add_text('File', 'program', order=self._next)
             self._group('Save', (SAVE, DOWNLOAD, NEW), self._next)
-            self._file = gui.add_dropdown('Open', (NONE,), order=self._next)
-            upload = gui.add_upload_button(UPLOAD, order=self._next, mime_type='.yaml,.yml')
-        self._listen(self._file, OPEN)
-        upload.on_upload(self.pressed.adder(UPLOAD))
+            self._file = self._listen(gui.add_dropdown('Open', (NONE,), order=self._next), OPEN)
+            self._listen(gui.add_upload_button(UPLOAD, order=self._next, mime_type='.yaml,.yml'), UPLOAD)
 
     def _add_editor(self) -> None:
         gui = self._gui
-        self._editor = {
+        self._editor: dict[str, Any] = {
             NAME: gui.add_text('Name', ''),
             KEPT: gui.add_dropdown(
                 'Kept as', KINDS, hint='joints: of this arm only. tool: position and direction'
@@ -228,15 +227,30 @@ class TeachPanel:
         return self._count
 
     def _group(self, label: str, names: Sequence[str], order: float | None = None) -> None:
-        self._gui.add_button_group(label, names, order=order).on_click(self.pressed.adder('', (PAUSE, HOLD)))
+        self._listen(self._gui.add_button_group(label, names, order=order))
 
-    def _listen(self, control: Any, what: str) -> None:
-        control.on_update(self.pressed.adder(what))
+    def _listen(self, control: Any, what: str = '') -> Any:
+        """Have users act at a control; what: its value by default, such as a button of a group."""
+        self._controls.append(control)
+        return self._section.listen(
+            control, lambda event: self._act(what or event.value, event), always=() if what else (PAUSE, HOLD)
+        )
 
-    @by_user
-    def _row_clicked(self, event: viser.GuiEvent[Any]) -> bool:
-        known = event.target in self._rows
-        return not known or self.pressed.add(Press(ROW, self._rows.index(event.target), event.client))
+    def _add_row(self) -> None:
+        with self._section.folder:
+            row = self._gui.add_button('', order=10.0 + 0.1 * len(self._rows))
+
+        def clicked(event: Event) -> None:
+            if row in self._rows:
+                self._act(ROW, event._replace(value=self._rows.index(row)))
+
+        self._section.listen(row, clicked)
+        self._rows.append(row)
+
+    @property
+    def pending(self) -> bool:
+        """Whether users did something that has not been processed."""
+        return self._section.events.pending(*self._controls, *self._rows)
 
     @property
     def file_name(self) -> str:
@@ -250,7 +264,7 @@ class TeachPanel:
 
     def set_gripper(self, joint: Joint | None) -> None:
         """Offer a slider for the gripper joint, or none."""
-        slider: Any = self._editor[GRIPPER]
+        slider = self._editor[GRIPPER]
         self._editor[GRIPS].visible = slider.visible = joint is not None
         if joint is not None:
             prismatic = joint.type == 'prismatic'
@@ -261,8 +275,7 @@ class TeachPanel:
 
     def gripper_value(self) -> float:
         """Return the value of the gripper's slider [rad or m]."""
-        slider: Any = self._editor[GRIPPER]
-        return float(slider.value) * self._unit
+        return float(self._editor[GRIPPER].value) * self._unit
 
     def show_tool(self, name: str) -> None:
         """Show which tool the program is for."""
@@ -271,11 +284,8 @@ class TeachPanel:
 
     def show_program(self, program: Program, selected: int, wrong: Sequence[str], following: int) -> None:
         """Show the points; selected, following: numbers of that to edit and the next one. wrong: names."""
-        with self._folder:
-            while len(self._rows) < len(program.points):
-                row = self._gui.add_button('', order=10.0 + 0.1 * len(self._rows))
-                row.on_click(self._row_clicked)
-                self._rows.append(row)
+        while len(self._rows) < len(program.points):
+            self._add_row()
         while len(self._rows) > len(program.points):
             self._rows.pop().remove()
         for k, (row, point) in enumerate(zip(self._rows, program.points, strict=True)):
@@ -298,28 +308,31 @@ class TeachPanel:
         for what, value in values.items():
             update(self._editor[what], value=value)
         if point.gripper is not None:
-            slider: Any = self._editor[GRIPPER]
+            slider = self._editor[GRIPPER]
             value = round(point.gripper / self._unit, 1)
             update(slider, value=min(max(value, slider.min), slider.max))
 
     def show_state(self, title: str, sentence: str, findings: Sequence[str]) -> None:
         """Show in words what the program does, and what its check found."""
-        pills = panel.pills((title, PILLS.get(title, AMBER if findings else GREY))) if title else ''
-        lines = ''.join(panel.paragraph(panel.capital(finding)) for finding in findings)
-        content = panel.box(pills + panel.paragraph(sentence) + lines) if pills or sentence or lines else ''
-        update(self._state, content=content)
+        content = panel.pills((title, PILLS.get(title, AMBER if findings else GREY))) if title else ''
+        content += panel.paragraph(sentence)
+        content += ''.join(panel.paragraph(capital(finding)) for finding in findings)
+        update(self._state, content=panel.box(content) if content else '')
 
     def show_files(self, names: Sequence[str]) -> None:
         """Offer these files."""
-        self.pressed.offer(self._file, names)
+        self._section.offer(self._file, names)
 
 
 def _row_label(number: int, point: Point, following: bool) -> str:
-    said = [f'{"▸ " if following else ""}{number + 1}: {point.name}']
-    said += [] if point.motion == JOINT else [LINE]
-    said += [] if point.speed == 1.0 else [f'{100 * point.speed:.0f} %']
-    said += [] if not point.wait else [f'{point.wait:g} s']
-    return ' · '.join(said)
+    parts = [f'{"▸ " if following else ""}{number + 1}: {point.name}']
+    if point.motion != JOINT:
+        parts.append(LINE)
+    if point.speed != 1.0:
+        parts.append(f'{100 * point.speed:.0f} %')
+    if point.wait:
+        parts.append(f'{point.wait:g} s')
+    return ' · '.join(parts)
 
 
 THERE = 1e-5  # [m] from a position that the arm can reach
@@ -362,15 +375,6 @@ def place_of_arm(arm: Arm, values: Mapping[str, float]) -> dict[str, Any]:
     return {'joints': joints, 'position': None, 'direction': None, 'near': {}}
 
 
-def edited(program: Program, index: int, press: Press, arm: Arm, checked: CheckReport | None) -> Program:
-    """Return the program after a control of the editor has changed. Raises InputError if it must not."""
-    if press.what == SPEED:
-        return program.with_point(index, speed=0.01 * press.value)
-    if press.what == KEPT:
-        return program.with_point(index, **_kept(program, index, press.value, arm, checked))
-    return program.with_point(index, **{FIELDS[press.what]: press.value})
-
-
 def _kept(program: Program, index: int, kind: str, arm: Arm, checked: CheckReport | None) -> dict[str, Any]:
     point = program.points[index]
     if kind == JOINTS:
@@ -405,13 +409,13 @@ def moved(program: Program, index: int, by: int) -> tuple[Program, int]:
         return program, index
     points = list(program.points)
     points[index], points[to] = points[to], points[index]
-    return dataclasses.replace(program, points=tuple(points)), to
+    return replace(program, points=tuple(points)), to
 
 
 def without(program: Program, index: int) -> Program:
     """Return the program without a point."""
     points = program.points[:index] + program.points[index + 1 :]
-    return dataclasses.replace(program, points=points)
+    return replace(program, points=points)
 
 
 def gripper_of(arm: Arm) -> Joint | None:
@@ -425,8 +429,8 @@ def gripper_of(arm: Arm) -> Joint | None:
     return None
 
 
-class Wanted(NamedTuple):
-    """What users want of a program: CHECK, RUN, STEP or CONTINUE. text: of the robot. loops: 0 for ever."""
+class RunRequest(NamedTuple):
+    """What a program is to do: CHECK, RUN, STEP or CONTINUE. text: URDF of the robot. loops: 0 for ever."""
 
     what: str
     program: Program
@@ -439,45 +443,47 @@ class Runs:
 
     A run begins only if its own check has passed, from where the arm is, and the arm has rested since.
     title, sentence: the state in words. following: number of the point that comes next. checked: the last
-    check that has passed.
+    check that has passed. failed: the last check, if it has not passed.
     """
 
-    def __init__(self, node: Node, met: Neighbours) -> None:
+    def __init__(self, node: Node, met: Neighbours, events: Events) -> None:
         """met: the other programs."""
         self._node, self._met = node, met
         self._players: dict[str, Player] = {}  # by tool
         self._player: Player | None = None  # of the present run
         self._runner: Runner | None = None  # once it has begun
-        self._worker: Worker[tuple[Wanted, CheckReport | str]] = Worker('teach')
+        self._worker: Worker[CheckReport | str] = Worker(
+            events, 'teach', 'unexpected error, please report it: the log of ik_viewer has the details'
+        )
         self._checker = Checker()  # of the thread
-        self._wanted: Wanted | None = None  # what is being prepared
+        self._request: RunRequest | None = None  # what is being prepared
         self._submitted = False
         self._aborted = ''  # why
         self.title, self.sentence, self.following = '', '', 0
         self._passes = self._before = 0  # complete ones: so far, and before the present run
         self.checked: CheckReport | None = None
-        self.failed: CheckReport | None = None  # the last check, if it has not passed
+        self.failed: CheckReport | None = None
 
     @property
     def active(self) -> bool:
         """Whether a run goes on or is being prepared."""
         return self._player is not None
 
-    def want(self, wanted: Wanted, now: float) -> None:
-        """Prepare what users want, at now [s], if nothing goes on."""
+    def prepare(self, request: RunRequest, now: float) -> None:
+        """Prepare a run or a check, at now [s], if nothing goes on."""
         if self.active:
             return
-        tool = wanted.program.tool
+        tool = request.program.tool
         if tool not in self._players:
             self._players[tool] = Player(self._node, self._met, tool)
-        if wanted.what == RUN or self.following >= len(wanted.program.points):
+        if request.what == RUN or self.following >= len(request.program.points):
             self.restart()
-        if wanted.loops and self._passes >= wanted.loops:
+        if request.loops and self._passes >= request.loops:
             self._passes = 0
-        self._player, self._wanted, self._submitted = self._players[tool], wanted, False
+        self._player, self._request, self._submitted = self._players[tool], request, False
         self.failed = None
         self._player.prepare(now)
-        self._say('Checking', 'The arm moves only after the check.' if wanted.what != CHECK else '')
+        self._say('Checking', 'The arm moves only after the check.' if request.what != CHECK else '')
 
     def restart(self) -> None:
         """Let the next run begin with the first point."""
@@ -486,7 +492,7 @@ class Runs:
     def edited(self, before: Program, after: Program) -> None:
         """Let the same point come next in a program that was edited, or else whichever is the first.
 
-        What was said of the old program is gone.
+        What was reported on the old program is removed.
         """
         names, number = before.names, self.following
         if 0 < number < len(names) and names[number] in after.names:
@@ -504,7 +510,7 @@ class Runs:
 
     def pause(self, why: str = '') -> None:
         """Ask for no motion after the present one, and for none of a run that is being prepared."""
-        if self._wanted is not None:
+        if self._request is not None:
             self._drop(why or 'it was paused')
         elif self._runner is not None:
             self._runner.pause()
@@ -516,84 +522,81 @@ class Runs:
     def _drop(self, why: str) -> None:
         """Forget a run that is being prepared."""
         self._worker.drop()
-        self._wanted = None
+        self._release('Ended', f'{why}. Nothing was started.')
+
+    def _release(self, title: str, sentence: str) -> None:
+        """End what was being prepared."""
         if self._player is not None:
             self._player.release()
-            self._player = None
-        self._say('Ended', f'{capital(why)}. Nothing was started.')
+        self._request = self._player = None
+        self._say(title, sentence)
 
     def update(self, now: float) -> None:
         """Do what is due at now [s]."""
-        if self._player is None:
+        player, request, runner = self._player, self._request, self._runner
+        if player is None:
             return
-        if self._aborted:
-            if self._wanted is not None:
-                return self._drop(self._aborted)
-            if self._runner is not None:
-                self._runner.end(self._aborted, stops=True)
-        self._player.update(now)
-        if self._wanted is not None:
-            self._prepare(self._player, self._wanted)
-        elif self._runner is not None:
-            self._follow(self._runner)
-            if not self._player.busy:
+        if self._aborted and request is not None:
+            return self._drop(self._aborted)
+        if self._aborted and runner is not None:
+            runner.end(self._aborted, stops=True)
+        player.update(now)
+        if request is not None:
+            if player.interruption:
+                self._drop(player.interruption)
+            elif player.prepared and not self._submitted:
+                self._submitted = True
+                self._submit(request, player)
+        elif runner is not None:
+            self._follow(runner)
+            if not player.busy:
                 self._player = self._runner = None
 
-    def _prepare(self, player: Player, wanted: Wanted) -> None:
-        if player.interruption:
-            self._drop(player.interruption)
-        elif not self._submitted:
-            if player.prepared:
-                self._submitted = True
-                self._submit(wanted, player)
-        elif (result := self._worker.take()) is not None and result[0] is wanted:
-            self._take(player, wanted, result[1])
-
-    def _submit(self, wanted: Wanted, player: Player) -> None:
-        begin = self.following if wanted.what in (STEP, CONTINUE) else 0
-        passes = 0 if wanted.what == CHECK else self._passes
-        again = wanted.what != STEP and wanted.loops - passes != 1
+    def _submit(self, request: RunRequest, player: Player) -> None:
+        begin = self.following if request.what in (STEP, CONTINUE) else 0
+        passes = 0 if request.what == CHECK else self._passes
+        again = request.what != STEP and request.loops - passes != 1
         settings, start = player.settings, dict(player.joints)
         assert settings is not None
         before, checker = self.checked, self._checker
 
-        def check() -> tuple[Wanted, CheckReport | str]:
+        def check() -> CheckReport | str:
             try:
-                found = checker.check(wanted.text, settings, wanted.program, start, begin, again, before)
+                return checker.check(request.text, settings, request.program, start, begin, again, before)
             except IkError as error:
-                return wanted, str(error)
-            except Exception as error:  # the page must say that there is no result
-                return wanted, f'unexpected error, please report it: {error!r}'
-            return wanted, found
+                return str(error)
 
-        self._worker.submit(check)
+        self._worker.submit(check, partial(self._take, player, request))
 
-    def _take(self, player: Player, wanted: Wanted, result: CheckReport | str) -> None:
+    def _take(self, player: Player, request: RunRequest, report: CheckReport | str) -> None:
         """Begin a run if its check has passed."""
-        if isinstance(result, str) or not result.passed:
-            self.failed = None if isinstance(result, str) else result
-            self._finish(player, 'Rejected', result if isinstance(result, str) else 'The arm has not moved.')
+        if request is not self._request:
             return
-        self.checked = result
-        if wanted.what == CHECK:
-            self._finish(player, 'Ready to run', '')
-        elif not player.prepared:
-            self._drop('the arm has moved since the check')
+        player.update(steady())
+        if player.interruption:
+            self._drop(player.interruption)
+        elif isinstance(report, str):
+            self._release('Rejected', report)
+        elif not report.passed:
+            self.failed = report
+            self._release('Rejected', 'the arm has not moved.')
         else:
-            self._wanted = None
-            loops = wanted.loops - self._passes if wanted.loops else 0
-            self._runner, self._before = Runner(result, loops, single=wanted.what == STEP), self._passes
-            player.run(self._runner, result.speed)
-
-    def _finish(self, player: Player, title: str, sentence: str) -> None:
-        player.release()
-        self._wanted = self._player = None
-        self._say(title, capital(sentence))
+            self.checked = report
+            if request.what == CHECK:
+                self._release('Ready to run', '')
+            elif not player.prepared:
+                self._drop('the arm has moved since the check')
+            else:
+                self._request = None
+                loops = request.loops - self._passes if request.loops else 0
+                self._runner = Runner(report, loops, single=request.what == STEP)
+                self._before = self._passes
+                player.run(self._runner, report.speed)
 
     def _follow(self, runner: Runner) -> None:
         """Show where a run is."""
         self.following, self._passes = runner.index, self._before + runner.passes
-        sentence = capital(runner.sentence)
+        sentence = runner.sentence
         if runner.active:
             after = f', after {_runs(self._passes)}' if self._passes else ''
             sentence = f'Moving to {quoted(runner.point)}{after}.'
@@ -605,7 +608,7 @@ class Runs:
         self._say(runner.state.value, sentence)
 
     def _say(self, title: str, sentence: str) -> None:
-        self.title, self.sentence = title, at_page(sentence)
+        self.title, self.sentence = title, at_page(capital(sentence))
 
     def close(self) -> None:
         """End the thread."""
@@ -625,32 +628,38 @@ class Teach(Section):
     """The program that the page shows. It moves the arm only in runs, which Runs checks first."""
 
     def __init__(
-        self, node: Node, server: viser.ViserServer, tools: Sequence[str], met: Neighbours, folder: str
+        self,
+        node: Node,
+        server: viser.ViserServer,
+        events: Events,
+        tools: Sequence[str],
+        met: Neighbours,
+        folder: str,
     ) -> None:
         """tools: names of all. met: the other programs. folder: of the programs."""
-        self._node, self._server = node, server
+        super().__init__(server, events, 'Teach', ORDER)
+        self._node = node
         self._files = Files(folder)
-        self._panel = TeachPanel(server.gui, tools)
-        self._runs = Runs(node, met)
+        self._panel = TeachPanel(self, tools, self._act)
+        self._runs = Runs(node, met, events)
         self._program, self._selected = Program(tool=tools[0]), 0
         self._tools: dict[str, ViewedTool] = {}
-        self._text = ''
+        self._values: Mapping[str, float] = {}  # joint positions by name
         self._scene: TeachScene | None = None
         self._note = ''  # on what a user did last
         self._drawn: object = None  # what the page shows
         self._listed = 0.0  # when the folder was listed (steady)
 
-    def show(self, shown: RobotView | None) -> None:
+    def show(self, robot: RobotView | None) -> None:
         """Show another robot, after the scene was cleared, or none. The program stays."""
+        super().show(robot)
         self._runs.pause('the robot has changed')
         self._runs.forget()
-        self._tools, self._text, self._scene, self._drawn = {}, '', None, None
-        if shown is not None:
-            self._tools = {tool.name: tool for tool in shown.tools}
-            self._text = shown.text
-            arm = self._tool.arm
-            assert arm is not None
-            self._scene = TeachScene(self._server, extent_of(arm.robot, arm.tip_link))
+        self._tools, self._scene, self._drawn = {}, None, None
+        if robot is not None:
+            self._tools = {tool.name: tool for tool in robot.tools}
+            arm = self._arm
+            self._scene = TeachScene(self.server, extent_of(arm.robot, arm.tip_link))
             self._panel.set_gripper(gripper_of(arm))
 
     def subscribe(self) -> Sequence[Subscription]:
@@ -660,7 +669,7 @@ class Teach(Section):
 
     def refresh(self) -> None:
         """Pause a run that nobody can see any more."""
-        if self._runs.active and not self._server.get_clients():
+        if self._runs.active and not self.server.get_clients():
             self._runs.pause(CLOSED)
             self._runs.update(steady())
 
@@ -681,54 +690,62 @@ class Teach(Section):
     def _tool(self) -> ViewedTool:
         return self._tools[self._program.tool]
 
-    def update(self, moment: Moment) -> None:
-        """Process the inputs of users, go on with a run, and show both."""
-        for press in self._panel.pressed.take():
-            self._note, before = '', self._program
-            try:
-                self._process(press, moment.values)
-            except IkError as error:
-                self._note = f'{capital(str(error))}.'
-                if press.what != NAME:  # whoever types a name gets to a valid one letter by letter
-                    self._drawn = None  # the editor shows the point as it is
-            if self._program is not before:
-                self._runs.edited(before, self._program)
+    @property
+    def _arm(self) -> Arm:
+        arm = self._tool.arm
+        assert arm is not None
+        return arm
+
+    def update(self, frame: Frame) -> None:
+        """Go on with a run, and show it and the program."""
+        self._values = frame.values
         now = steady()
         self._runs.update(now)
         if now - self._listed > LISTED:
             self._listed = now
             self._panel.show_files(self._files.names())
-        self._draw(moment.values)
+        self._draw()
 
-    def _process(self, press: Press, values: Mapping[str, float]) -> None:
-        what = press.what
+    def _act(self, what: str, event: Event) -> None:
+        """Do what a user asks for, and say why that is not possible."""
+        self._note, before = '', self._program
+        try:
+            self._process(what, event)
+        except IkError as error:
+            self._note = f'{capital(str(error))}.'
+            if what != NAME:  # whoever types a name gets to a valid one letter by letter
+                self._drawn = None  # the editor shows the point as it is
+        if self._program is not before:
+            self._runs.edited(before, self._program)
+
+    def _process(self, what: str, event: Event) -> None:
         if what == PAUSE:
             self._runs.pause()
-        elif what == DOWNLOAD and press.client is not None:
+        elif what == DOWNLOAD and event.client is not None:
             content = self._program.text().encode()
             name = self._files.path(self._panel.file_name).name
-            press.client.send_file_download(name, content, save_immediately=True)
+            event.client.send_file_download(name, content, save_immediately=True)
         elif what == SAVE:
             path = self._files.save(self._program, self._panel.file_name)
             self._note, self._listed = f'Saved as {path}.', 0.0
-        elif not self._tools:
+        elif self.robot is None:
             raise InputError('there is no robot yet')
         elif what in (GUIDE, HOLD):
             self._guide(what == GUIDE)
         elif what == ROW:
-            self._selected = max(0, min(press.value, len(self._program.points) - 1))
+            self._selected = max(0, min(event.value, len(self._program.points) - 1))
             self._drawn = None
         elif self._runs.active:
             raise InputError('first let the program pause, or stop the arm')
         elif what in (CHECK, RUN, STEP, CONTINUE):
             if what != CHECK:
                 self._tool.end_goal()
-            wanted = Wanted(what, self._program, self._text, int(self._panel.loops.value))
-            self._runs.want(wanted, steady())
+            request = RunRequest(what, self._program, self.robot.text, int(self._panel.loops.value))
+            self._runs.prepare(request, steady())
         elif what in (OPEN, UPLOAD, NEW, TOOL):
-            self._change_program(press)
+            self._change_program(what, event.value)
         else:
-            self._change_points(press, values)
+            self._change_points(what, event.value)
 
     def _guide(self, on: bool) -> None:
         """Begin or end hand guiding."""
@@ -746,37 +763,37 @@ class Teach(Section):
 
     # Programs and their files
 
-    def _change_program(self, press: Press) -> None:
-        if press.what == TOOL:
-            self._change_tool(press.value)
-            return
+    def _change_program(self, what: str, value: Any) -> None:
         file = ''
-        if press.what == NEW:
+        if what == TOOL:
+            return self._change_tool(value)
+        if what == NEW:
             program, name = Program(tool=self._program.tool), 'program'
-        elif press.what == UPLOAD:
-            program = Program.parse(press.value.content.decode(errors='replace'))
-            name = Path(press.value.name).stem
-        elif press.value != NONE and press.value in self._files.names():
-            name = file = press.value
+        elif what == UPLOAD:
+            program = Program.parse(value.content.decode(errors='replace'))
+            name = Path(value.name).stem
+        elif value != NONE and value in self._files.names():
+            name = file = value
             program = self._files.load(file)
         else:
-            return
+            return None
         kept = self._files.keep_unsaved(self._program) if program.tool in self._tools else ''
         self._take(program)
         self._note = ' '.join(filter(None, (kept, self._note)))
         self._panel.set_file_name(name)
         self._files.show(program, file)
+        return None
 
     def _change_tool(self, tool: str) -> None:
         """Let another tool try the program."""
-        program, said = self._program.of_tool(tool), []
+        program, notes = self._program.of_tool(tool), []
         if program.points != self._program.points:
-            said = [
+            notes = [
                 self._files.keep_unsaved(self._program),
                 'The gripper values of the other tool were removed.',
             ]
         self._take(program)
-        self._note = ' '.join(filter(None, (*said, self._note)))
+        self._note = ' '.join(filter(None, (*notes, self._note)))
 
     def _take(self, program: Program) -> None:
         """Show another program."""
@@ -784,19 +801,17 @@ class Teach(Section):
             raise InputError(f'this robot has no tool {quoted(program.tool)}')
         self._program, self._selected = program, 0
         self._runs.restart()
-        arm = self._tool.arm
-        if arm is not None:
-            self._panel.set_gripper(gripper_of(arm))
-            if program.arm and program.arm != arm.robot.name:
-                self._note = f'It was taught with the robot {quoted(program.arm)}.'
+        arm = self._arm
+        self._panel.set_gripper(gripper_of(arm))
+        if program.arm and program.arm != arm.robot.name:
+            self._note = f'It was taught with the robot {quoted(program.arm)}.'
 
-    def _change_points(self, press: Press, values: Mapping[str, float]) -> None:
-        what, arm, program = press.what, self._tool.arm, self._program
-        assert arm is not None
+    def _change_points(self, what: str, value: Any) -> None:
+        arm, program = self._arm, self._program
         if what in (AT_GIZMO, TO_GIZMO):
-            place = place_of_gizmo(self._tool, values)
+            place = place_of_gizmo(self._tool, self._values)
         elif what in (AT_ARM, TO_ARM):
-            place = place_of_arm(arm, values)
+            place = place_of_arm(arm, self._values)
         if what in (AT_GIZMO, AT_ARM):
             points = (*program.points, Point(program.free_name(), **place))
             self._program = replace(program, points=points, arm=arm.robot.name)
@@ -811,11 +826,17 @@ class Teach(Section):
             self._program = without(program, self._selected)
             self._selected = max(0, min(self._selected, len(self._program.points) - 1))
         elif what in (GRIPS, GRIPPER):
-            self._grip(press, gripper_of(arm))
+            self._grip(what == GRIPPER or value, gripper_of(arm))
+        elif what == SPEED:
+            self._program = program.with_point(self._selected, speed=0.01 * value)
+        elif what == KEPT:
+            fields = _kept(program, self._selected, value, arm, self._runs.checked)
+            self._program = program.with_point(self._selected, **fields)
         else:
-            self._program = edited(program, self._selected, press, arm, self._runs.checked)
+            self._program = program.with_point(self._selected, **{FIELDS[what]: value})
 
-    def _grip(self, press: Press, joint: Joint | None) -> None:
+    def _grip(self, on: bool, joint: Joint | None) -> None:
+        """Have the selected point move the gripper to the value of the slider, or not."""
         if joint is None:
             return
         program, name = self._program, self._program.gripper
@@ -825,13 +846,12 @@ class Teach(Section):
                     f'the gripper of this program is {quoted(name)}, that of the arm {quoted(joint.name)}'
                 )
             program = replace(program, gripper=joint.name)
-        on = press.value if press.what == GRIPS else True
         value = self._panel.gripper_value() if on else None
         self._program = program.with_point(self._selected, gripper=value)
 
     # What the page shows
 
-    def _draw(self, values: Mapping[str, float]) -> None:
+    def _draw(self) -> None:
         runs = self._runs
         failed = runs.failed if runs.failed is not None and runs.failed.program is self._program else None
         passed = runs.checked if runs.checked is not None and runs.checked.program is self._program else None
@@ -840,7 +860,7 @@ class Teach(Section):
         sentence = ' '.join(filter(None, (self._note, runs.sentence)))
         self._panel.show_state(runs.title, sentence, [str(finding) for finding in findings])
         wrong = [finding.point for finding in findings if finding.serious]
-        if self._panel.pressed.waiting():  # users did more meanwhile, which the controls show already
+        if self._panel.pending:  # users did more meanwhile, which the controls show already
             return
         self._panel.show_tool(self._program.tool)
         drawn = (self._program, self._selected, tuple(wrong), runs.following, self._scene)
@@ -851,11 +871,12 @@ class Teach(Section):
         points = self._program.points
         self._panel.show_point(points[self._selected] if self._selected < len(points) else None)
         if self._scene is not None:
-            self._show_marks(self._scene, wrong, values)
+            arm = self._arm
+            marks = self._marks(arm, wrong)
+            self._scene.show(marks, arm.robot.link_pose(arm.base_link, self._values))
 
-    def _show_marks(self, scene: TeachScene, wrong: Sequence[str], values: Mapping[str, float]) -> None:
-        arm = self._tool.arm
-        assert arm is not None
+    def _marks(self, arm: Arm, wrong: Sequence[str]) -> list[Mark]:
+        """Return the points whose positions are known for an arm."""
         marks = []
         for k, point in enumerate(self._program.points):
             position: Array
@@ -867,4 +888,4 @@ class Teach(Section):
                 continue
             straight = point.motion == LINE
             marks.append(Mark(point.name, position, straight, k == self._selected, point.name in wrong))
-        scene.show(marks, arm.robot.link_pose(arm.base_link, values))
+        return marks

@@ -124,6 +124,7 @@ class ViewedTool:
         self.solver_name = f'{node.get_namespace().rstrip("/")}/ik_node{f"/{name}" if name else ""}'
         self.diagnosed = ''  # the condition from /diagnostics
         self.track = GoalTrack(node, f'{before}ik_goals')
+        panel.on_track(self.track.choose)
 
     def subscribe(self) -> list[Subscription]:
         """Subscribe to goals and reports; the caller unsubscribes."""
@@ -165,13 +166,12 @@ class ViewedTool:
 
         watching: the gizmo commands nothing. Returns T_base_goal (4, 4) where a user dragged it to then.
         """
-        track = self.panel.take_track()
-        pose = self.scene.take_drag() if self.scene else None
-        if self.scene is not None and self.scene.take_late():
+        if self.scene is None or self.arm is None:
+            return None
+        pose = self.scene.take_drag()
+        if self.scene.take_late():
             self.release_gizmo()  # it is where nobody sent the arm
-        if track is not None:
-            self.track.choose(track)
-        if pose is None or self.arm is None or self.scene is None:
+        if pose is None:
             return None
         if watching:
             self.scene.place_goal(pose)

@@ -22,9 +22,10 @@ from websockets.asyncio.server import ServerConnection
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import pose_matrix
 from ik_node.ros.programs.track_player import GoalsNode
+from ik_node.viewer.events import LATE, Events
 from ik_node.viewer.guard import OLDEST, PERIOD, DatedConnection, fresh
 from ik_node.viewer.node import PATIENCE
-from ik_node.viewer.panel import ALL_TOOLS, LATE, TOOLS, ArmPress, Buttons, Inputs, JointsPanel
+from ik_node.viewer.panel import TOOLS, JointsPanel, add_arm_buttons
 from ik_node.viewer.scene import ToolScene
 
 MOST = 2000  # steps of one call
@@ -33,21 +34,26 @@ MOST = 2000  # steps of one call
 def did(handler: Callable[[Any], Any], target: Any) -> None:
     """Have a user cause an event, as viser tells of it."""
     with pytest.raises(StopIteration):
-        handler(SimpleNamespace(client_id=1, phase='update', target=target)).send(None)
+        handler(SimpleNamespace(client_id=1, client=None, phase='update', target=target)).send(None)
 
 
 class Buttoned:
     """A row of buttons: before and meanwhile, one is pressed each."""
 
     def __init__(self, server: viser.ViserServer) -> None:
-        self._pressed: Inputs[ArmPress] = Inputs()
-        self._add = Buttons(server.gui, self._pressed)._adder(ALL_TOOLS)
+        self._events, self._pressed = Events(), list[str]()
+        names = self.FIRST, self.SECOND
+        row = add_arm_buttons(server.gui, self._events, 'Arm', names, self._pressed.append)
+        (self._handler,) = row._impl.update_cb
 
     def take(self) -> list[str]:
-        return [press.button for press in self._pressed.take()]
+        self._events.process()
+        taken = list(self._pressed)
+        del self._pressed[: len(taken)]
+        return taken
 
     def act(self, value: str) -> None:
-        did(self._add, SimpleNamespace(value=value))
+        did(self._handler, SimpleNamespace(value=value))
 
     FIRST, SECOND = 'Resume', 'Stop'
 
@@ -56,15 +62,18 @@ class Sliders:
     """Two joints; what is taken are their names."""
 
     def __init__(self, server: viser.ViserServer) -> None:
-        self._panel = JointsPanel(server.gui)
+        self._events = Events()
+        self._panel = JointsPanel(server.gui, self._events)
         self._panel.show([Arm.from_urdf(arm_urdf(), tip_link='tool0')])
         self._handles = {slider.joints[0]: slider.handles[0] for slider in self._panel._sliders}
 
     def take(self) -> list[str]:
+        self._events.process()
         return list(self._panel.take_joints())
 
     def act(self, value: str) -> None:
-        did(self._panel._slider_moved, self._handles[value])
+        (handler,) = self._handles[value]._impl.update_cb
+        did(handler, self._handles[value])
 
     FIRST, SECOND = 'yaw', 'wrist'
 
@@ -74,18 +83,19 @@ class Drags:
 
     def __init__(self, server: viser.ViserServer) -> None:
         arm = Arm.from_urdf(arm_urdf(), tip_link='tool0')
-        self._scene = ToolScene(server, '', arm, 1.0, TOOLS[0])
+        self._events = Events()
+        self._scene = ToolScene(server, self._events, '', arm, 1.0, TOOLS[0])
 
     def take(self) -> list[str]:
+        self._events.process()
         pose = self._scene.take_drag()
         return [] if pose is None else [f'{pose[0, 3]:.1f}']
 
     def act(self, value: str) -> None:
         (handler,) = self._scene._gizmo._impl_aux.update_cb
-        target = SimpleNamespace(
-            wxyz=np.array([1.0, 0.0, 0.0, 0.0]), position=np.array([float(value), 0.0, 0.0])
-        )
-        did(handler, target)
+        gizmo = self._scene._gizmo
+        gizmo.wxyz, gizmo.position = np.array([1.0, 0.0, 0.0, 0.0]), np.array([float(value), 0.0, 0.0])
+        did(handler, gizmo)
 
     FIRST, SECOND = '0.1', '0.2'
 
@@ -253,7 +263,7 @@ def test_home_waits_for_the_end_of_the_track(
 
 @pytest.fixture
 def sliders(server: viser.ViserServer) -> JointsPanel:
-    return JointsPanel(server.gui)
+    return JointsPanel(server.gui, Events())
 
 
 def test_a_ball_joint_has_sliders_for_swing_and_twist(sliders: JointsPanel) -> None:

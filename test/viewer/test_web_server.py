@@ -17,8 +17,8 @@ from viser import _messages
 from viser._gui_api import GuiApi
 from waiting import wait_for
 
+from ik_node.viewer.events import Events, Worker
 from ik_node.viewer.guard import LARGEST, UPLOADS
-from ik_node.viewer.section import Worker
 
 TIMEOUT = 60.0
 NAN = math.nan
@@ -181,19 +181,49 @@ def test_a_change_while_the_server_begins_to_wait_raises_nothing(
 # The thread behind lists and curves
 
 
-def test_a_computation_that_fails_is_told_and_the_next_one_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    worker: Worker[str] = Worker('tested', 'failed')
-    worker.submit(lambda: str(1 / 0))
-    assert wait_for(worker.take, 'the failure', TIMEOUT) == 'failed'
-    assert 'ZeroDivisionError' in capsys.readouterr().err
-    worker.submit(lambda: 'done')
-    assert wait_for(worker.take, 'the result', TIMEOUT) == 'done'
-    assert worker.take() is None
+@pytest.fixture
+def events() -> Events:
+    return Events()
+
+
+@pytest.fixture
+def worker(events: Events) -> Iterator[Worker[str]]:
+    worker: Worker[str] = Worker(events, 'tested', 'failed')
+    yield worker
     worker.close()
 
 
-def test_what_runs_while_it_is_dropped_has_no_result() -> None:
-    worker: Worker[str] = Worker('tested')
+def wait_result(events: Events, results: list[str], count: int) -> None:
+    """Process events until there are that many results."""
+    wait_for(lambda: events.process() or len(results) == count, 'a result', TIMEOUT)
+
+
+def test_a_computation_that_fails_is_told_and_the_next_one_runs(
+    events: Events, worker: Worker[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    results: list[str] = []
+    worker.submit(lambda: str(1 / 0), results.append)
+    wait_result(events, results, 1)
+    assert 'ZeroDivisionError' in capsys.readouterr().err
+    worker.submit(lambda: 'done', results.append)
+    wait_result(events, results, 2)
+    assert results == ['failed', 'done']
+
+
+def test_results_are_taken_by_the_thread_that_processes_events(events: Events, worker: Worker[str]) -> None:
+    threads: list[threading.Thread] = []
+    ended = threading.Event()
+    worker.submit(lambda: 'one', lambda _: threads.append(threading.current_thread()))
+    worker.submit(lambda: ended.set() or 'two', lambda _: threads.append(threading.current_thread()))
+    assert ended.wait(TIMEOUT)  # the first one has ended or was replaced
+    assert not threads
+    wait_for(lambda: events.process() or threads, 'a result', TIMEOUT)
+    assert set(threads) == {threading.current_thread()}
+
+
+@pytest.mark.parametrize('ended', [False, True])
+def test_what_is_dropped_has_no_result(events: Events, worker: Worker[str], ended: bool) -> None:
+    results: list[str] = []
     begun, go = threading.Event(), threading.Event()
 
     def slow() -> str:
@@ -201,10 +231,13 @@ def test_what_runs_while_it_is_dropped_has_no_result() -> None:
         go.wait(TIMEOUT)
         return 'old'
 
-    worker.submit(slow)
+    worker.submit(slow, results.append)
     assert begun.wait(TIMEOUT)
+    if ended:
+        go.set()
+        wait_for(lambda: events._queue, 'the result in the queue', TIMEOUT)
     worker.drop()
-    worker.submit(lambda: f'after {worker.take()}')  # in the same thread, once the other has ended
+    worker.submit(lambda: 'new', results.append)
     go.set()
-    assert wait_for(worker.take, 'the result', TIMEOUT) == 'after None'
-    worker.close()
+    wait_result(events, results, 1)
+    assert results == ['new']
