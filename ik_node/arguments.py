@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the console scripts share: an arm and goals from the command line, progress, files written whole."""
+"""What the console scripts share: an arm and goals from the command line, progress, names of outputs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -220,18 +220,3 @@ def output_name(name: str, *suffixes: str) -> str:
     if not path.name or path.name == '..' or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise InputError(f'--output: cannot write to the folder "{path.parent}"')
     return str(path)
-
-
-def write_whole(name: str, content: Callable[[IO[bytes]], object]) -> None:
-    """Write a file by content, or leave what is there. Raises InputError, as for a full disk."""
-    part = Path(f'{name}.part')
-    try:
-        with part.open('wb') as file:
-            content(file)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(name)
-    except OSError as error:
-        raise InputError(f'cannot write "{name}": {error.strerror or error}') from None
-    finally:
-        part.unlink(missing_ok=True)

@@ -194,7 +194,7 @@ def _calibration(given: str | os.PathLike[str] | ArmCalibration) -> ArmCalibrati
     if not isinstance(given, (str, os.PathLike)):
         raise InputError(f'calibration must be a path or an ArmCalibration, got {safe_repr(given)}')
     profile = read_profile('so101')
-    found = calibrate(profile, {}, file=recorded.read_file(given, profile))
+    found = calibrate(profile, {}, file=recorded.read_calibration(given, profile))
     for text in found.warnings:
         LOG.warning('calibration: %s', text)
     return found

@@ -62,7 +62,7 @@ from ik_node.servos.calibration.owner_zeros import (
     zeros_path,
 )
 from ik_node.servos.calibration.profile import ArmProfile, read_profile
-from ik_node.servos.calibration.recorded import Recorded, find_file, folder_of_lerobot, read_file
+from ik_node.servos.calibration.recorded import Recorded, find_file, folder_of_lerobot, read_calibration
 from ik_node.servos.calibration.zeros import ArmCalibration, calibrate, check_names, read_by_joint, read_zeros
 from ik_node.servos.ports import EMULATED, EmulatedArm, arm_at, opener
 from ik_node.share import share_path
@@ -195,7 +195,7 @@ class Calibrating:
         self._zeros = read_zeros(settings.zeros)
         check_names('zeros:', self._zeros, profile)
         given = settings.calibration
-        self._written = None if given in (MEMORY, LEROBOT) else read_file(given, profile)
+        self._written = None if given in (MEMORY, LEROBOT) else read_calibration(given, profile)
         self.description = _path_of(settings.description or profile.robot)
         self._limits, weight = _described(self.description, settings.xacro_args, profile)
         self.torques = weight if settings.compensate_sag else None
@@ -260,7 +260,7 @@ class Calibrating:
                 f'no calibration file of LeRobot for profile {self._profile.name} is in '
                 f'{path_text(folder_of_lerobot())}; folders: {join_names(self._profile.lerobot)}'
             )
-        return read_file(path, self._profile)
+        return read_calibration(path, self._profile)
 
     def store_pose(self, ticks: Mapping[str, int], pose: str) -> Path:
         """Store that joints are in a known pose at these ticks; return the file. Raises InputError."""

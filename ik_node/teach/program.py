@@ -6,29 +6,32 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from dataclasses import fields as fields_of
 from typing import Any
 
 import yaml
 
 from ik_node.checks import unit_floats, vector3, yaml_number
-from ik_node.errors import InputError, join_names, only_files, path_text, quoted
+from ik_node.errors import InputError, quoted
+from ik_node.files import (
+    LARGEST_FILE,
+    anything,
+    fields,
+    list_of,
+    located,
+    one_of,
+    parse_yaml,
+    read_file,
+    text,
+    write_file,
+)
 
 VERSION = 1
 MOTIONS = JOINT, LINE = 'joint', 'line'
 MOST_POINTS = 1000
 LONGEST_WAIT = 3600.0  # [s]
 LEAST_SPEED = 0.01
-LARGEST_FILE = 1_000_000  # bytes
-DEEPEST = 10  # lists and mappings in each other: points have four
-OPENING = (
-    yaml.BlockSequenceStartToken,
-    yaml.BlockMappingStartToken,
-    yaml.FlowSequenceStartToken,
-    yaml.FlowMappingStartToken,
-)
-CLOSING = yaml.BlockEndToken, yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken
 DIGITS = 6  # after the point in a file: micrometres and microradians
 HEADER = '# A program of ik_node: metres, radians, seconds. "ik_play FILE" checks and runs it.\n'
 
@@ -138,40 +141,21 @@ class Program:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Program:
         """Read a file. Raises InputError with the line for anything that is not a program."""
-        try:
-            with open(path, 'rb', opener=only_files) as stream:
-                content = stream.read(LARGEST_FILE + 1)
-            text = content.decode()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f'{path_text(path)} cannot be read: {error}') from None
-        try:
-            return cls.parse(text)
-        except InputError as error:
-            raise InputError(f'{path_text(path)}: {error}') from None
+        program: Program = read_file(path, 'program', cls._of, parse_yaml)
+        return program
 
     @classmethod
     def parse(cls, text: str) -> Program:
         """Read the text of a file. Raises InputError with the line."""
         if len(text) > LARGEST_FILE:
             raise InputError(f'a program can have at most {LARGEST_FILE} bytes')
-        try:
-            _check_tokens(text)
-            content = yaml.load(text, _Loader)
-        except yaml.YAMLError as error:
-            raise InputError(f'not YAML: {" ".join(str(error).split())}') from None
-        except (RecursionError, ValueError) as error:
-            raise InputError(f'not a program: {error}') from None
-        line, block = _block(content, 1, 'a program', ('version', 'arm', 'tool', 'gripper', 'points'))
-        if block.get('version') != VERSION:
-            raise InputError(f'line {line}: version must be {VERSION}, got {block.get("version")!r}')
-        listed = block.get('points')
-        if not isinstance(listed, list):
-            raise InputError(f'line {line}: points must be a list')
-        texts = {name: block.get(name, '') for name in ('arm', 'tool', 'gripper')}
-        for name, value in texts.items():
-            if not isinstance(value, str):
-                raise InputError(f'line {line}: {name} must be text, got {value!r}')
-        return cls(tuple(_point(item, line) for item in listed), **texts)
+        return cls._of('', parse_yaml(text))
+
+    @classmethod
+    def _of(cls, name: str, value: Any) -> Program:
+        values = PROGRAM(name, value)
+        del values['version']
+        return cls(**values)
 
     def text(self) -> str:
         """Return the text of a file; parse returns an equal program."""
@@ -185,68 +169,23 @@ class Program:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file, whole or not at all. Raises InputError."""
-        whole = Path(path)
-        part = whole.with_name(f'.{whole.name}.part')
-        try:
-            whole.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(self.text(), encoding='utf-8')
-            part.replace(whole)
-        except OSError as error:
-            raise InputError(f'{path_text(path)} cannot be written: {error}') from None
+        write_file(path, self.text())
 
 
-class _Loader(getattr(yaml, 'CSafeLoader', yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads a mapping as (line, mapping); a key that is given twice is an error."""
-
-    def construct_lined(self, node: yaml.MappingNode) -> tuple[int, dict[Any, Any]]:
-        line = node.start_mark.line + 1
-        found: dict[Any, Any] = {}
-        for key_node, value_node in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, str) or key in found:
-                wrong = 'given twice' if isinstance(key, str) else 'not text'
-                raise InputError(f'line {key_node.start_mark.line + 1}: the key {key!r} is {wrong}')
-            found[key] = self.construct_object(value_node, deep=True)
-        return line, found
-
-
-_Loader.add_constructor('tag:yaml.org,2002:map', _Loader.construct_lined)
-
-
-def _check_tokens(text: str) -> None:
-    """Raise ValueError for YAML that would fill the memory, or the stack of its C library."""
-    depth = 0
-    for token in yaml.scan(text, _Loader):
-        if isinstance(token, yaml.AliasToken):
-            raise ValueError('it has aliases (*), with which a short file could fill the memory')
-        depth += isinstance(token, OPENING) - isinstance(token, CLOSING)
-        if depth > DEEPEST:
-            raise ValueError(f'lists and mappings are nested deeper than {DEEPEST}')
-
-
-def _block(content: Any, line: int, what: str, known: Iterable[str]) -> tuple[int, dict[str, Any]]:
-    """Return the line of a mapping and its values, if all of its keys are known."""
-    if not isinstance(content, tuple):
-        raise InputError(f'line {line}: {what} must be a mapping of names to values')
-    unknown = [name for name in content[1] if name not in known]
-    if unknown:
-        allowed = join_names(known, unknown[0])
-        raise InputError(f'line {content[0]}: unknown: {join_names(unknown)}; {what} has {allowed}')
-    return content
-
-
-def _point(item: Any, line: int) -> Point:
-    line, values = _block(item, line, 'a point', [one.name for one in fields(Point)])
-    for name in ('joints', 'near'):
-        if isinstance(values.get(name), tuple):
-            values[name] = values[name][1]
-    for name in ('position', 'direction'):
-        if isinstance(values.get(name), list):
-            values[name] = [_or_as_given(value) for value in values[name]]
-    try:
+def _point(name: str, value: Any) -> Point:
+    values = POINT(name, value)
+    for key in ('position', 'direction'):
+        if isinstance(values.get(key), list):
+            values[key] = [_or_as_given(one) for one in values[key]]
+    with located(value):
         return Point(**{'name': '', **values})
-    except InputError as error:
-        raise InputError(f'line {line}: {error}') from None
+
+
+POINT = fields({one.name: anything for one in fields_of(Point)})
+PROGRAM = fields(
+    {'version': one_of(VERSION), 'arm': text, 'tool': text, 'gripper': text, 'points': list_of(_point)},
+    required=('version', 'points'),
+)
 
 
 def _or_as_given(value: Any) -> Any:
@@ -258,7 +197,7 @@ def _plain(point: Point) -> dict[str, Any]:
     """Return the fields of a point that are not as usual, in the order in which people read them."""
     usual = {'near': {}, 'speed': 1.0, 'wait': 0.0}
     found: dict[str, Any] = {}
-    for one in fields(point):
+    for one in fields_of(point):
         value = getattr(point, one.name)
         if value is not None and value != usual.get(one.name):
             found[one.name] = list(value) if isinstance(value, tuple) else value

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ik_node.checks import Array
 from ik_node.errors import InputError, join_names, quoted
+from ik_node.files import whole_file
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal, Solution, Status
 from ik_node.solver.solver import IkSolver
@@ -262,8 +263,7 @@ def write_recording(path: Path, names: Sequence[str], times: Array, q: Array) ->
     """
     since = np.nan_to_num(times - times[:1], nan=0.0, posinf=0.0, neginf=0.0)
     stamps = np.maximum.accumulate(np.rint(1e9 * since.clip(0.0, 2.0**31)).astype(np.int64)).tolist()
-    temporary = path.with_name(f'{path.name}.writing')
-    with temporary.open('wb') as stream, Writer(stream) as writer:
+    with whole_file(path) as stream, Writer(stream) as writer:
         kind = writer.register_msgdef(KIND, DEFINITION)
         for stamp, row in zip(stamps, q.tolist(), strict=True):
             at = {'sec': stamp // 10**9, 'nanosec': stamp % 10**9}
@@ -275,4 +275,3 @@ def write_recording(path: Path, names: Sequence[str], times: Array, q: Array) ->
                 'effort': [],
             }
             writer.write_message(TOPIC, kind, message, stamp)
-    temporary.replace(path)

@@ -23,13 +23,14 @@ import pyarrow.parquet as pq
 
 from ik_node.console import FORMULA, NUMBER
 from ik_node.errors import InputError, path_text, quoted
+from ik_node.files import put_in_place, whole_file
 
 from .workers import Workers
 
 CHECK = 4  # [bytes] at the end of a part
 LOCK = 'lock'
 WRITING = '.writing'  # suffix of an output that is not yet whole
-OWN = re.compile(rf'{LOCK}|[0-9a-f]{{32}}\.(arrow|writing)')  # what the folder of parts holds
+OWN = re.compile(rf'{LOCK}|[0-9a-f]{{32}}\.arrow|\.[0-9a-f]{{8}}\.part')  # what the folder of parts holds
 
 
 class Checkpoints:
@@ -57,9 +58,7 @@ class Checkpoints:
             try:
                 _remove(temporary)  # of a process that was killed
                 yield temporary
-                _store(temporary)
-                temporary.replace(self._output)
-                _sync(self._output.parent)
+                put_in_place(temporary, self._output)
             finally:
                 with contextlib.suppress(OSError):
                     _remove(temporary)
@@ -120,12 +119,9 @@ class Checkpoints:
         return data if name == last else self._path(name).read_bytes()[:-CHECK]
 
     def _write(self, name: str, data: bytes) -> None:
-        path = self._path(name)
-        temporary = path.with_suffix('.writing')
-        with temporary.open('wb') as file:
+        with whole_file(self._path(name), durable=False) as file:  # _is_whole finds what a power failure cuts
             file.write(data)
             file.write(_check(data))
-        temporary.replace(path)
         self._last = name, data
 
     def _is_whole(self, name: str) -> bool:
@@ -178,21 +174,6 @@ def _remove(path: Path) -> None:
 
 def _check(data: bytes | memoryview) -> bytes:
     return zlib.crc32(data).to_bytes(CHECK, 'little')
-
-
-def _store(path: Path) -> None:
-    """Have the disk store a file or folder: the parts are deleted after it."""
-    for file in path.rglob('*') if path.is_dir() else ():
-        _sync(file)
-    _sync(path)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def packed(batch: pa.RecordBatch) -> bytes:

@@ -24,12 +24,12 @@ from ik_node.arguments import (
     output_name,
     read_arm,
     warn,
-    write_whole,
 )
 from ik_node.checks import Array
 from ik_node.console import run, say
 from ik_node.errors import InputError, join_names, quoted
 from ik_node.extras import require
+from ik_node.files import write_file
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.solver.solver import IkSolver
@@ -339,7 +339,7 @@ def _place(arguments: argparse.Namespace) -> int:
     excluded = excluded_share(search, grid.bases, steps, max(unmet - 1, 0))
     say(said_of_search(grid, steps, excluded, unmet, clearance is not None, time.monotonic() - start))
     if output is not None:
-        write_whole(f'{output}.json', lambda file: file.write(report(arm, best).encode()))
+        write_file(f'{output}.json', report(arm, best))
         _draw(output, arm, region, search, best, goals.positions)
     for line in compared(lengths, arguments, goals.positions, goals.directions, region):
         say(line)
@@ -396,6 +396,6 @@ def _draw(
     for rank, one in enumerate(best, 1):
         figures[f'{output}_{rank:02d}.png'] = draw_placement(arm, rank, one, positions)
     for name, figure in figures.items():
-        write_whole(name, lambda file, figure=figure: figure.savefig(file, format='png', dpi=110))  # type: ignore[misc]
+        write_file(name, lambda file, figure=figure: figure.savefig(file, format='png', dpi=110))  # type: ignore[misc]
     last = f' to {output}_{len(best):02d}.png' if len(best) > 1 else ''
     say(f'wrote {output}.json, {output}.png and {output}_01.png{last}')

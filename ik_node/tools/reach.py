@@ -20,12 +20,12 @@ from ik_node.arguments import (
     output_name,
     read_arm,
     warn,
-    write_whole,
 )
 from ik_node.checks import Array
 from ik_node.console import run, say
 from ik_node.errors import InputError
 from ik_node.extras import EXTRAS, require
+from ik_node.files import write_file
 from ik_node.model.arm import Arm
 from ik_node.solver.reachable_directions import fibonacci_sphere, reachable_directions
 from ik_node.tools.slices import ACROSS, PLACES_ACROSS, Slice, lattice, slices_of
@@ -155,9 +155,9 @@ def _survey(arm: Arm, arguments: argparse.Namespace, within: float, output: str)
     with ProgressBar(len(x) * len(y) * len(z), 'positions') as progress:
         volume = surveyed(survey, x, y, z, arguments.tolerance, progress.add)
     content = as_netcdf(volume, arm, arguments.directions, within, clearance is not None)
-    write_whole(f'{output}.nc', lambda file: file.write(content))
+    write_file(f'{output}.nc', lambda file: file.write(content))
     figure = draw_volume(arm, volume, arguments.height, within)
-    write_whole(f'{output}.png', lambda file: figure.savefig(file, format='png', dpi=110))
+    write_file(f'{output}.png', lambda file: figure.savefig(file, format='png', dpi=110))
     reached = volume.share[~np.isnan(volume.share)]
     average = 100.0 * reached.mean() if len(reached) else 0.0
     count = int(volume.surveyed.sum())
@@ -210,5 +210,5 @@ def _save(
         'tool_axis': arm.tool_axis,
         'tool_point': arm.tool_point,
     }
-    write_whole(f'{output}.npz', lambda file: np.savez_compressed(file, **data))
-    write_whole(f'{output}.png', lambda file: figure.savefig(file, format='png', dpi=150))
+    write_file(f'{output}.npz', lambda file: np.savez_compressed(file, **data))
+    write_file(f'{output}.png', lambda file: figure.savefig(file, format='png', dpi=150))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ik_node.checks import Array
 from ik_node.errors import InputError, path_text
+from ik_node.files import whole_file
 from ik_node.model.arm import Arm
 from ik_node.solver.solver import IkSolver
 
@@ -91,9 +92,8 @@ class EpisodeReport:
 def write_reports(path: Path, reports: Sequence[EpisodeReport]) -> None:
     """Write reports as JSON: the fields of EpisodeReport of each episode. Raises OSError."""
     written = {'quantiles': SHARES, 'episodes': [asdict(report) for report in reports]}
-    temporary = path.with_name(f'{path.name}.writing')
-    temporary.write_text(json.dumps(written, indent=1, allow_nan=False) + '\n', encoding='utf-8')
-    temporary.replace(path)
+    with whole_file(path) as stream:
+        stream.write(f'{json.dumps(written, indent=1, allow_nan=False)}\n'.encode())
 
 
 def worst_of(reports: Sequence[EpisodeReport]) -> list[EpisodeReport]:

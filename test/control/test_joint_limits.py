@@ -113,7 +113,11 @@ POSITIONS = 'has_position_limits: true, min_position'
     [
         ('joint_limits: {jaw: {}}', '', '"jaw"'),
         ('joint_limits: {stand: {}}', '', '"stand"'),
-        ('joint_limits: {yaw: {has_velocity_limits: true}}', '', 'max_velocity of joint "yaw"'),
+        (
+            'joint_limits: {yaw: {has_velocity_limits: true}}',
+            '',
+            'joint_limits.yaw.max_velocity must be a finite number greater than 0, got None',
+        ),
         ('joint_limits: {yaw: {has_jerk_limits: true, max_jerk: 0}}', '', 'got 0'),
         ('joint_limits: {yaw: {has_jerk_limits: true, max_jerk: .nan}}', '', 'got nan'),
         ('joint_limits: {yaw: {has_jerk_limits: 1, max_jerk: 5}}', '', 'got 1'),

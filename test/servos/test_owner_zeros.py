@@ -123,7 +123,7 @@ def test_what_is_stored_comes_back_and_other_joints_stay(path):
         'elbow_flex: {tick: x, homing_offset: 1}',
         'elbow_flex: {tick: .nan, homing_offset: 1}',
         'elbow_flex: {tick: 1, homing_offset: 1.5}',
-        '3: {tick: 1, homing_offset: 1}',
+        '[3]: {tick: 1, homing_offset: 1}',
         '{',
         '\x00',
     ],

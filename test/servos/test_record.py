@@ -14,7 +14,7 @@ from virtual_time import VirtualBus
 from ik_node.servos.arm.survey import ArmError
 from ik_node.servos.bus.models import model_named
 from ik_node.servos.calibration.profile import read_profile
-from ik_node.servos.calibration.recorded import Recorded, read_file
+from ik_node.servos.calibration.recorded import Recorded, read_calibration
 from ik_node.servos.check import record
 from ik_node.servos.check.findings import ServoFinding
 from ik_node.servos.check.program import main
@@ -96,7 +96,7 @@ def test_an_arm_as_delivered_is_calibrated(bus, recorded, tmp_path, capsys):
     path = tmp_path / 'arm.json'
     assert main(['--serial-port', bus.port, '--calibration', str(path)]) == 0
     assert 'Warnings' not in capsys.readouterr().out
-    assert set(read_file(path, SO101)) == set(SO101.names)
+    assert set(read_calibration(path, SO101)) == set(SO101.names)
     assert not bus.log('torques')
 
 

@@ -7,22 +7,22 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from ik_node.checks import yaml_number
 from ik_node.errors import InputError, join_names, quoted
+from ik_node.files import anything, fields, located, mapping_of, number, read_file, switch
 from ik_node.model.robot import Robot
 
 OUTER = 'robot_description_planning'  # MoveIt's parameter files have the limits in this block
 BLOCK = 'joint_limits'
 FACTORS = ('default_velocity_scaling_factor', 'default_acceleration_scaling_factor')
+POSITIVE = number(0.0, above=True)
 # By flag: the numbers that it switches on.
 NUMBERS = {
-    'has_position_limits': ('min_position', 'max_position'),
-    'has_velocity_limits': ('max_velocity',),
-    'has_acceleration_limits': ('max_acceleration',),
-    'has_jerk_limits': ('max_jerk',),
+    'has_position_limits': {'min_position': number(), 'max_position': number()},
+    'has_velocity_limits': {'max_velocity': POSITIVE},
+    'has_acceleration_limits': {'max_acceleration': POSITIVE},
+    'has_jerk_limits': {'max_jerk': POSITIVE},
 }
 # Fields of the same files that say nothing about positions and their derivatives, or that are not supported.
 UNUSED = (
@@ -37,7 +37,6 @@ UNUSED = (
     'soft_lower_limit',
     'soft_upper_limit',
 )
-FIELDS = (*NUMBERS, *(name for names in NUMBERS.values() for name in names), *UNUSED)
 
 
 @dataclass(frozen=True)
@@ -57,65 +56,43 @@ def read_joint_limits(path: str | os.PathLike[str]) -> tuple[dict[str, JointLimi
     The scaling factors are defaults for requests to MoveIt and not used. Raises InputError for a file that
     cannot be read, unknown fields and impossible values.
     """
-    import yaml  # here: an Arm does not need it
 
-    try:
-        text = Path(path).read_text(encoding='utf-8')
-        content = yaml.safe_load(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f'joint_limits_file {quoted(str(path))} cannot be read: {error}') from None
-    except yaml.YAMLError as error:
-        reason = ' '.join(str(error).split())
-        raise InputError(f'joint_limits_file {quoted(str(path))} is not YAML: {reason}') from None
-    try:
-        block = _mapping(content, 'the file')
-        block = _mapping(block.get(OUTER, block), OUTER)
-        unknown = [str(name) for name in block if name not in (BLOCK, *FACTORS)]
-        if BLOCK not in block or unknown:
-            raise InputError(f'it must have a block {BLOCK}, got {join_names(map(str, block))}')
-        joints = _mapping(block[BLOCK], BLOCK)
-        limits = {str(name): _limits(str(name), _mapping(joints[name], str(name))) for name in joints}
-    except InputError as error:
-        raise InputError(f'joint_limits_file {quoted(str(path))}: {error}') from None
-    unused = sorted({str(field) for fields in joints.values() for field in fields if field in UNUSED})
+    def content(name: str, value: Any) -> Any:
+        if isinstance(value, Mapping) and OUTER in value:
+            name, value = OUTER, value[OUTER]
+        return CONTENT(name, value)[BLOCK]
+
+    joints = read_file(path, 'joint_limits_file', content)
+    limits = {name: limit for name, (limit, _) in joints.items()}
+    unused = sorted({key for _, keys in joints.values() for key in keys})
     return limits, [f'fields of joint_limits_file that are not used: {", ".join(unused)}'] if unused else []
 
 
-def _mapping(value: Any, what: str) -> Mapping[Any, Any]:
-    if not isinstance(value, Mapping):
-        raise InputError(f'{what} must be a mapping of names to values, got {value!r}')
-    return value
+def _limits(name: str, value: Any) -> tuple[JointLimits, list[str]]:
+    """Return the limits of a joint, and its fields that are not used."""
+    entries = FIELDS(name, value)
+    with located(value):
+        found = {
+            key: check(f'{name}.{key}', entries.get(key))
+            for flag, checks in NUMBERS.items()
+            for key, check in checks.items()
+            if entries.get(flag)
+        }
+        lower, upper = found.get('min_position', -math.inf), found.get('max_position', math.inf)
+        if lower > upper:
+            raise InputError(f'{name}.min_position {lower:g} must not exceed max_position {upper:g}')
+    rates = (found.get(key, math.inf) for key in ('max_velocity', 'max_acceleration', 'max_jerk'))
+    return JointLimits(lower, upper, *rates), [key for key in entries if key in UNUSED]
 
 
-def _limits(joint: str, fields: Mapping[Any, Any]) -> JointLimits:
-    unknown = [str(name) for name in fields if name not in FIELDS]
-    if unknown:
-        raise InputError(
-            f'joint {quoted(joint)} has the unknown fields {join_names(unknown)}; '
-            f'allowed: {join_names(FIELDS, unknown[0])}'
-        )
-    found: dict[str, float] = {}
-    for flag, names in NUMBERS.items():
-        used = fields.get(flag, False)
-        if not isinstance(used, bool):
-            raise InputError(f'{flag} of joint {quoted(joint)} must be true or false, got {used!r}')
-        for name in names if used else ():
-            found[name] = _number(joint, name, fields.get(name))
-    lower, upper = found.get('min_position', -math.inf), found.get('max_position', math.inf)
-    if lower > upper:
-        raise InputError(
-            f'joint {quoted(joint)}: min_position {lower:g} must not exceed max_position {upper:g}'
-        )
-    rates = (found.get(name, math.inf) for name in ('max_velocity', 'max_acceleration', 'max_jerk'))
-    return JointLimits(lower, upper, *rates)
-
-
-def _number(joint: str, name: str, value: Any) -> float:
-    number = yaml_number(value)
-    if number is None or not math.isfinite(number) or (not name.endswith('_position') and number <= 0):
-        allowed = 'a finite number' if name.endswith('_position') else 'a finite number greater than 0'
-        raise InputError(f'{name} of joint {quoted(joint)} must be {allowed}, got {value!r}')
-    return number
+FIELDS = fields(
+    {
+        **dict.fromkeys(NUMBERS, switch),
+        **{key: anything for checks in NUMBERS.values() for key in checks},  # counts only with its flag
+        **dict.fromkeys(UNUSED, anything),
+    }
+)
+CONTENT = fields({BLOCK: mapping_of(_limits), **dict.fromkeys(FACTORS, anything)}, required=(BLOCK,))
 
 
 def limits_of_drivers(robot: Robot, limits: Mapping[str, JointLimits]) -> dict[str, JointLimits]:

@@ -6,17 +6,16 @@ from __future__ import annotations
 import math
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from ik_node.checks import yaml_number
-from ik_node.errors import InputError, join_names, path_text, quoted
+from ik_node.errors import InputError, join_names, quoted
+from ik_node.files import anything, fields, mapping_of, number, read_file, whole_number, write_file
 from ik_node.servos.bus.models import TICKS_PER_TURN, model_named
 from ik_node.servos.calibration.profile import ArmProfile
 
@@ -32,6 +31,11 @@ class OwnerZero:
 
     tick: float
     homing_offset: int
+
+
+ZEROS = mapping_of(
+    fields({'tick': number(), 'homing_offset': whole_number()}, required=('tick', 'homing_offset'))
+)
 
 
 def zeros_path(profile: str, arm: str = '') -> Path:
@@ -99,71 +103,30 @@ def ticks_now(
 def load_zeros(path: Path) -> dict[str, OwnerZero]:
     """Return the zeros by joint in the file; none if there is no such file. Raises InputError."""
     try:
-        values = yaml.safe_load(path.read_text(encoding='utf-8'))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        raise InputError(
-            f'cannot read the zeros in {path_text(path)}: {" ".join(str(error).split())}'
-        ) from None
-    found = {}
-    for name, entry in values.items() if isinstance(values, dict) else [(None, None)]:
-        zero = _zero(entry)
-        if not isinstance(name, str) or zero is None:
-            raise InputError(
-                f'{path_text(path)} must map joints to tick and homing_offset: remove it, set the zeros again'
-            )
-        found[name] = zero
-    return found
-
-
-def _zero(entry: Any) -> OwnerZero | None:
-    if not isinstance(entry, dict) or set(entry) != {'tick', 'homing_offset'}:
-        return None
-    tick, offset = yaml_number(entry['tick']), entry['homing_offset']
-    if tick is None or not math.isfinite(tick) or not isinstance(offset, int) or isinstance(offset, bool):
-        return None
-    return OwnerZero(tick, offset)
+        entries = read_file(path, 'zeros', ZEROS)
+    except InputError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return {}
+        raise InputError(f'{error}. Remove this file and set the zeros again') from None
+    return {name: OwnerZero(**entry) for name, entry in entries.items()}
 
 
 def store_zeros(path: Path, zeros: Mapping[str, OwnerZero]) -> None:
     """Write the zeros by joint, whole or not at all; those of other joints stay. Raises InputError."""
     known = {name: asdict(zero) for name, zero in {**load_zeros(path), **zeros}.items()}
-    _store(path, HEADER + yaml.safe_dump(known, sort_keys=False))
+    write_file(path, HEADER + yaml.safe_dump(known, sort_keys=False))
 
 
 def load_factors(path: Path) -> dict[str, float]:
     """Return what was learned of the sag by joint, see arm.sag; what cannot be read counts as not learned."""
-    try:
-        values = yaml.safe_load(path.read_text(encoding='utf-8'))
-    except (OSError, ValueError, yaml.YAMLError, RecursionError):
-        return {}
-    numbers = {name: yaml_number(entry) for name, entry in values.items()} if isinstance(values, dict) else {}
-    return {
-        name: number
-        for name, number in numbers.items()
-        if isinstance(name, str) and number is not None and math.isfinite(number)
-    }
+    with suppress(InputError):
+        values = read_file(path, 'sag', mapping_of(anything))
+        numbers = {name: yaml_number(entry) for name, entry in values.items()}
+        return {name: one for name, one in numbers.items() if one is not None and math.isfinite(one)}
+    return {}
 
 
 def store_factors(path: Path, factors: Mapping[str, float]) -> None:
     """Write what was learned of the sag by joint, whole or not at all. Raises InputError."""
     rounded = {name: round(factor, 3) for name, factor in factors.items()}
-    _store(path, LEARNED + yaml.safe_dump(rounded))
-
-
-def _store(path: Path, text: str) -> None:
-    part = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile('w', dir=path.parent, delete=False, encoding='utf-8') as file:
-            part = Path(file.name)
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError as error:
-        if part is not None:
-            with suppress(OSError):
-                part.unlink()
-        raise InputError(f'cannot write {path_text(path)}: {error}') from None
+    write_file(path, LEARNED + yaml.safe_dump(rounded))

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ik_node.errors import InputError, join_names, path_text, quoted
+from ik_node.errors import InputError, join_names, path_text
+from ik_node.files import fields, read_file, whole_number
 from ik_node.servos.bus.models import PHASE_MULTI_TURN, TICKS_PER_TURN, ServoModel
 from ik_node.servos.calibration.profile import ArmProfile
 
@@ -77,7 +78,7 @@ def is_same(one: Recorded, other: Recorded) -> bool:
 KEYS = ('id', 'drive_mode', 'homing_offset', 'range_min', 'range_max')
 OLD = ('homing_offset', 'start_pos', 'end_pos', 'motor_names')  # lists: files of before mid 2025
 RECORD = 'record a new one with lerobot-calibrate of LeRobot 0.3.2 or later'
-LARGEST_FILE = 1 << 20  # bytes
+ENTRY = fields(dict.fromkeys(KEYS, whole_number()), required=KEYS, others=True)
 
 
 def folder_of_lerobot() -> Path:
@@ -106,7 +107,7 @@ def find_file(profile: ArmProfile, memory: Mapping[str, Recorded] | None = None)
     fitting: list[tuple[Path, dict[str, Recorded]]] = []
     for path in find_files(profile):
         with suppress(InputError):  # of another arm, or of before mid 2025
-            content = read_file(path, profile)
+            content = read_calibration(path, profile)
             if all(content != other for _, other in fitting):
                 fitting.append((path, content))
     if memory:
@@ -118,46 +119,35 @@ def find_file(profile: ArmProfile, memory: Mapping[str, Recorded] | None = None)
     return fitting[0][0] if fitting else None
 
 
-def read_file(path: str | os.PathLike[str], profile: ArmProfile) -> dict[str, Recorded]:
+def read_calibration(path: str | os.PathLike[str], profile: ArmProfile) -> dict[str, Recorded]:
     """Return what a file of any LeRobot version since 0.3.2 has recorded, by joint of the profile.
 
     Raises InputError, also for the older format.
     """
-    file = Path(path).expanduser()
-    shown = f'calibration {path_text(file)}'
-    try:
-        with file.open('rb') as opened:
-            data = opened.read(LARGEST_FILE + 1)
-        values = json.loads(data.decode('utf-8')) if len(data) <= LARGEST_FILE else None
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f'cannot read {shown}: {error}') from None
-    if isinstance(values, dict) and any(isinstance(values.get(key), list) for key in OLD):
-        raise InputError(f'{shown} has the format that LeRobot used before mid 2025: {RECORD}')
-    if not isinstance(values, dict):
-        raise InputError(f'{shown} must map joints to what was recorded: {RECORD}')
     names = {joint.name: joint.lerobot or joint.name for joint in profile.joints}
-    missing = [name for name in names.values() if name not in values]
-    if missing:
-        raise InputError(f'{shown} lacks {join_names(missing)}; it has {join_names(map(str, values))}')
-    found = {}
-    for joint in profile.joints:
-        name = names[joint.name]
-        try:
-            found[joint.name] = _recorded(values[name], joint.id)
-        except InputError as error:
-            raise InputError(f'{shown}, joint {quoted(name)}: {error}') from None
+
+    def check(_: str, values: Any) -> dict[str, Recorded]:
+        if isinstance(values, dict) and any(isinstance(values.get(key), list) for key in OLD):
+            raise InputError(f'it has the format that LeRobot used before mid 2025: {RECORD}')
+        if not isinstance(values, dict):
+            raise InputError(f'it must map joints to what was recorded: {RECORD}')
+        missing = [name for name in names.values() if name not in values]
+        if missing:
+            raise InputError(f'it lacks {join_names(missing)}; it has {join_names(values)}')
+        return {
+            joint.name: _recorded(names[joint.name], values[names[joint.name]], joint.id)
+            for joint in profile.joints
+        }
+
+    found: dict[str, Recorded] = read_file(path, 'calibration', check, json.loads)
     return found
 
 
-def _recorded(entry: Any, id: int) -> Recorded:
-    if not isinstance(entry, dict):
-        raise InputError(f'must have {join_names(KEYS)}, got {entry!r}')
-    for key in KEYS:
-        value = entry.get(key)
-        if not isinstance(value, int) or isinstance(value, bool) or not abs(value) < 2**31:
-            raise InputError(f'{key} must be a whole number, got {value!r}')
+def _recorded(name: str, value: Any, id: int) -> Recorded:
+    entry = ENTRY(name, value)
+    low, high = entry['range_min'], entry['range_max']
     if entry['id'] != id:
-        raise InputError(f'the file is for the servo with id {entry["id"]}, the profile has id {id}')
-    if not entry['range_min'] < entry['range_max']:
-        raise InputError(f'range_min {entry["range_min"]} must be less than range_max {entry["range_max"]}')
-    return Recorded(entry['range_min'], entry['range_max'], entry['homing_offset'])
+        raise InputError(f'{name} is for the servo with id {entry["id"]}, the profile has id {id}')
+    if not low < high:
+        raise InputError(f'{name}.range_min {low} must be less than range_max {high}')
+    return Recorded(low, high, entry['homing_offset'])

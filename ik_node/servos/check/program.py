@@ -25,7 +25,7 @@ from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.bus.transport import Answer, PortError, Transport
 from ik_node.servos.calibration.owner_zeros import load_zeros, ticks_now, zeros_path
 from ik_node.servos.calibration.profile import PROTOCOLS, ArmProfile, read_profile, shipped_profiles
-from ik_node.servos.calibration.recorded import Recorded, find_file, read_file
+from ik_node.servos.calibration.recorded import Recorded, find_file, read_calibration
 from ik_node.servos.calibration.zeros import MARGIN, STEP_MARGIN, ZERO_FROM, check_names, read_zeros
 from ik_node.servos.ports import EMULATED, EmulatedArm, arm_at, the_port
 from ik_node.steady import steady
@@ -353,7 +353,7 @@ def _findings(
         except InputError as error:  # several fit
             notes.append(f'file     {error} with --calibration')
     if path is not None:
-        file = read_file(path, profile)
+        file = read_calibration(path, profile)
         notes.append(f"file     {path_text(path)}, LeRobot's")
     own = zeros_path(profile.name, arm_at(arguments.serial_port))
     stored = {name: zero for name, zero in load_zeros(own).items() if name in memory}

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ik_node.console import say, table
 from ik_node.errors import InputError, path_text
+from ik_node.files import write_file
 from ik_node.servos.arm.survey import ArmError, named, read, write
 from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN, ServoModel
 from ik_node.servos.bus.transport import Fault, Transport
@@ -377,8 +378,6 @@ def _write(path: Path, findings: Sequence[ServoFinding], found: Mapping[str, Rec
         for servo in findings
     }
     try:
-        path.write_text(json.dumps(content, indent=4) + '\n', encoding='utf-8')
-    except OSError as error:
-        raise InputError(
-            f'the servos have stored it, but {path_text(path)} cannot be written: {error}'
-        ) from None
+        write_file(path, json.dumps(content, indent=4) + '\n')
+    except InputError as error:
+        raise InputError(f'{error}. The servos have stored the calibration') from None
