@@ -48,8 +48,15 @@ from ik_node.model.urdf.description import load_description, read_from
 from ik_node.ros.conversions import NS_PER_S, measured_values, seconds
 from ik_node.ros.frames import Frames
 from ik_node.ros.graph import graph
-from ik_node.ros.outputs import DISPLAY_ONLY, make_outputs, output_names
-from ik_node.ros.outputs.context import Clocks, JointStates, OutputContext
+from ik_node.ros.outputs import (
+    DISPLAY_ONLY,
+    Clocks,
+    JointStates,
+    JointTrajectoryTopic,
+    OutputContext,
+    PositionCommands,
+    output_names,
+)
 from ik_node.ros.reports import NO_CLOCK, NodeTime, diagnostic
 from ik_node.steady import steady
 
@@ -847,6 +854,17 @@ MOST_JOINTS = 100  # that other programs are told
 BRAKING = 4.0  # [s] within which an arm that is deactivated comes to rest; ros2 launch waits 5 s
 
 
+def output(name: str, context: OutputContext) -> Output:
+    """Return the output of an arm of this name. Raises MissingError."""
+    if name == 'joint_trajectory':
+        return JointTrajectoryTopic(context)
+    if name == 'position_commands':
+        return PositionCommands(context)
+    from ik_node.ros.follow_joint_trajectory import FollowJointTrajectoryAction  # actions load for 0.1 s
+
+    return FollowJointTrajectoryAction(context)
+
+
 class IkNode(ManagedNode):
     """The node; options are those of rclpy's Node. Raises IkError if it cannot start with its parameters."""
 
@@ -951,7 +969,7 @@ class IkNode(ManagedNode):
             lambda *reference: tool.own.on_reference(*reference),
             self._commanded,
         )
-        outputs = make_outputs(self._output_names, context)
+        outputs = [output(name, context) for name in self._output_names if name != DISPLAY_ONLY]
         if self._picture is not None:
             outputs.append(self._picture)
         return outputs

@@ -142,7 +142,7 @@ PACKAGE = Path(interfaces.__file__).parents[1]
 
 
 def test_no_program_subscribes_without_a_limit():
-    known = {'demo.py', 'interfaces.py', 'neighbours.py', 'recording.py', 'trajectory_output.py'}
+    known = {'demo.py', 'interfaces.py', 'neighbours.py', 'recording.py', 'outputs.py'}
     found = {
         path.name
         for path in PACKAGE.rglob('*.py')

@@ -16,8 +16,8 @@ from rclpy.action.client import ActionClient
 from rclpy.task import Future
 
 from ik_node.control.trajectory import JointTrajectory, Setpoint
-from ik_node.ros.outputs import follow_joint_trajectory as module
-from ik_node.ros.outputs.context import Clocks, OutputContext
+from ik_node.ros import follow_joint_trajectory as module
+from ik_node.ros.outputs import Clocks, OutputContext
 
 NAMES = ('a', 'b')
 SUCCEEDED, CANCELED, ABORTED = 4, 5, 6

@@ -24,14 +24,19 @@ from trajectory_msgs.msg import JointTrajectory
 
 from ik_node.control.trajectory import JointTrajectory as Whole
 from ik_node.errors import InputError, MissingError
+from ik_node.ros import outputs
 from ik_node.ros.conversions import seconds
+from ik_node.ros.follow_joint_trajectory import action_type
 from ik_node.ros.graph import graph
 from ik_node.ros.interfaces import CONTROLLER_STATE
-from ik_node.ros.outputs import output_names, trajectory_output
-from ik_node.ros.outputs.context import Clocks, OutputContext
-from ik_node.ros.outputs.follow_joint_trajectory import action_type
-from ik_node.ros.outputs.joint_trajectory import JointTrajectoryTopic
-from ik_node.ros.outputs.trajectory_output import TrajectoryOutput, trajectory_message
+from ik_node.ros.outputs import (
+    Clocks,
+    JointTrajectoryTopic,
+    OutputContext,
+    TrajectoryOutput,
+    output_names,
+    trajectory_message,
+)
 from ik_node.sim.node import PlantNode
 
 pytest.importorskip('mujoco')
@@ -328,7 +333,7 @@ def test_of_states_that_have_waited_together_the_newest_counts(subscribed, monke
     for nanosec in (100_000_000, 102_000_000, 900_000_000):
         stamp = nanosec * 1e-9
         monkeypatch.setattr(
-            trajectory_output,
+            outputs,
             'deserialize_message',
             lambda *_, stamp=stamp: SimpleNamespace(header=SimpleNamespace(stamp=stamp), **vars(state)),
         )

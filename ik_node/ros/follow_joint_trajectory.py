@@ -14,16 +14,13 @@ from rclpy.action.client import ActionClient
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.node import Node
-from trajectory_msgs.msg import JointTrajectory
+from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
 
 from ik_node.control.locks import OrderedLock, Rank
-from ik_node.control.trajectory import JointTrajectory as Trajectory
-from ik_node.control.trajectory import Setpoint
+from ik_node.control.trajectory import JointTrajectory, Setpoint
 from ik_node.errors import MissingError, escaped
 from ik_node.ros.conversions import NS_PER_S
-from ik_node.ros.outputs.trajectory_output import TrajectoryOutput
-
-from .context import OutputContext
+from ik_node.ros.outputs import OutputContext, TrajectoryOutput
 
 ACTION = 'follow_joint_trajectory'
 PATIENCE = 1.0  # [s] within which the controller must accept or reject a trajectory
@@ -109,7 +106,7 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         if late:
             self._fail(f'the controller does not respond within {PATIENCE:g} s')
 
-    def send(self, message: JointTrajectory, braking: bool) -> None:
+    def send(self, message: JointTrajectoryMessage, braking: bool) -> None:
         """Send a trajectory as a goal."""
         if not self._client.server_is_ready():
             self._fail(f'no controller provides the action {self._name}')
@@ -127,7 +124,7 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         with self._lock:
             return self._asked is None and self._handle is None
 
-    def halted(self, hold_trajectory: Trajectory | None) -> None:
+    def halted(self, hold_trajectory: JointTrajectory | None) -> None:
         """Hold the joints by a last goal; without motion cancel all goals."""
         with self._lock:
             self._void, self._asked = self._number, None
