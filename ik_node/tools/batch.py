@@ -71,7 +71,7 @@ def _batch(arguments: argparse.Namespace) -> int:
     task = Task(IkSolver(arm, time_budget=math.inf, compile='wait'), columns, arguments.count)
     start = time.monotonic()
     job = Job(task, goals, output)
-    progress = ProgressBar(goals.rows, 'goals', about=not goals.counted)
+    progress = ProgressBar(goals.rows, 'goals', about=not goals.exact)
     try:
         with workers_of(arguments, work_of(task)) as workers, progress:
             summary = job.run(workers, progress.add)

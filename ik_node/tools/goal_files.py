@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of goals as streams of Arrow record batches: Parquet, CSV, Arrow and NPZ, larger than memory too."""
+"""Files of goals as streams of Arrow record batches: Parquet, CSV and Arrow larger than memory, and NPZ."""
 
 from __future__ import annotations
 
 import codecs
 import csv
 import io
-import math
 import os
 import re
 import tokenize
@@ -21,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.dataset
-import pyarrow.parquet as pq
 
 from ik_node.errors import InputError, path_text, quoted
 
@@ -29,24 +27,25 @@ Read = Callable[[Sequence[str], int], Iterator[pa.RecordBatch]]
 
 
 class TableReader(NamedTuple):
-    """names: of the columns. rows: how many; counted: whether that is exact. files: all that is read.
+    """A file that is open for reading.
 
-    read: columns, and rows at once, to batches in the order of the file, of any sizes.
+    names: of the columns. rows: how many; exact: whether that is no estimate. files: all that is read.
+    read: takes columns and a number of rows; yields batches of about so many, in the order of the file.
     """
 
     names: Sequence[str]
     rows: int
     files: Sequence[str]
     read: Read
-    counted: bool = True
+    exact: bool = True
 
 
 class InputFingerprint:
     """Files as they are when it is made."""
 
-    def __init__(self, given: Path, files: Sequence[str | Path]) -> None:
-        """given: what a user has named. files: what is read of it. Raises OSError."""
-        self._given, self._files = given, list(files)
+    def __init__(self, path: Path, files: Sequence[str | Path]) -> None:
+        """path: as the user gave it. files: what is read of it. Raises OSError."""
+        self._path, self._files = path, list(files)
         self._stamp = self._now()
 
     def check(self) -> None:
@@ -57,13 +56,12 @@ class InputFingerprint:
             same = False
         if not same:
             raise InputError(
-                f'"{path_text(self._given)}" has changed during the run: is it still being written?'
+                f'"{path_text(self._path)}" has changed during the run: is it still being written?'
             )
 
     def _now(self) -> list[tuple[int, int, int]]:
-        """Return what changes with the files: a line that is not yet whole may look like a row."""
-        found = [Path(file).stat() for file in self._files]
-        return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in found]
+        stats = [Path(file).stat() for file in self._files]
+        return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in stats]
 
 
 BLOCK = 1 << 22  # [bytes] that are parsed at once
@@ -118,7 +116,7 @@ def open_csv(path: Path) -> TableReader:
     lines = block.count(b'\n')
     size = path.stat().st_size - begin
     return TableReader(
-        names, round(lines * size / len(block)) if block else 0, [str(path)], read, counted=False
+        names, round(lines * size / len(block)) if block else 0, [str(path)], read, exact=False
     )
 
 
@@ -218,81 +216,47 @@ def _parsed(lines: bytes, layout: Layout, columns: Sequence[str]) -> pa.RecordBa
     return pa.RecordBatch.from_pydict({name: pa.array(cells[name], pa.string()) for name in columns})
 
 
-NUMBERS, WORDS = 'biuf', 'US'  # kinds of types in NumPy
-
-
-class Header(NamedTuple):
-    """Shape, order and type of an array."""
-
-    shape: tuple[int, ...]
-    fortran: bool
-    kind: np.dtype[Any]
-
-    @property
-    def is_column(self) -> bool:
-        """Whether it is read in parts, and holds what goals consist of."""
-        width = len(self.shape)
-        if width == 1:
-            return self.kind.kind in NUMBERS + WORDS
-        return width == 2 and not self.fortran and self.kind.kind in NUMBERS
-
-
 def open_npz(path: Path) -> TableReader:
-    """Raises ValueError, OSError, BadZipFile."""
-    headers = {}
-    with zipfile.ZipFile(path) as archive:
-        files = {name.removesuffix('.npy'): name for name in archive.namelist()}
-        for name, file in files.items():
-            with archive.open(file) as member:
-                headers[name] = _header(member)
-    columns = {name: header for name, header in headers.items() if header.is_column}
-    counts = {header.shape[0] for header in columns.values()}
-    if len(counts) != 1:
-        given = ', '.join(f'{name} {header.shape}' for name, header in headers.items())
-        raise ValueError(f'its arrays must have one length, got {given}')
-    rows = counts.pop()
+    """Open an NPZ file, which is read whole. Raises ValueError, OSError, BadZipFile."""
+    shapes: dict[str, str] = {}
+    columns: dict[str, pa.Array] = {}
+    with np.load(path) as archive:
+        for name in archive.files:
+            try:
+                array = archive[name]
+            except ValueError as error:
+                if 'allow_pickle' not in str(error):
+                    raise
+                shapes[name] = 'Python objects'
+                continue
+            if array.shape:
+                shapes[name] = f'{array.shape} {array.dtype}'
+            if array.ndim in (1, 2) and array.dtype.kind in ('biufUS' if array.ndim == 1 else 'biuf'):
+                columns[name] = _arrow_column(array)
+    if len({len(column) for column in columns.values()}) != 1:
+        raise ValueError(f'its arrays must have one length, got {", ".join(map(" ".join, shapes.items()))}')
+    table = pa.table(columns)
 
-    def read(wanted: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
-        for name in wanted:
+    def read(names: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        for name in names:
             if name not in columns:
-                shape, _, kind = headers[name]
                 raise ValueError(
-                    f'array {name} must have shape (N,) or (N, k), in C order, and real numbers or, with '
-                    f'shape (N,), text, got {shape} {kind}'
+                    f'array {name} must have shape (N,) or (N, k) and hold real numbers, or with shape (N,) '
+                    f'text, got {shapes[name]}'
                 )
-        with zipfile.ZipFile(path) as archive:
-            members = {name: archive.open(files[name]) for name in wanted}
-            for member in members.values():
-                _header(member)
-            for start in range(0, rows, size):
-                count = min(size, rows - start)
-                yield pa.RecordBatch.from_pydict(
-                    {name: _part(members[name], columns[name], count) for name in wanted}
-                )
+        yield from table.select(list(names)).to_batches(size)
 
-    return TableReader([name for name, header in headers.items() if header.shape], rows, [str(path)], read)
+    return TableReader(list(shapes), len(table), [str(path)], read)
 
 
-def _header(member: Any) -> Header:
-    """Return the header of an array, and leave member at its first number."""
-    version = np.lib.format.read_magic(member)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    return Header(*read(member))
-
-
-def _part(member: Any, header: Header, count: int) -> pa.Array:
-    """Return the next rows of an array."""
-    size = count * math.prod(header.shape[1:]) * header.kind.itemsize
-    data = member.read(size)
-    if len(data) < size:
-        raise ValueError('it ends in the middle of an array')
-    given = np.frombuffer(data, header.kind)
-    if header.kind.kind in WORDS:
-        words = np.char.decode(given, 'utf-8', 'replace') if header.kind.kind == 'S' else given
-        return pa.array(words.tolist(), pa.string())
-    native = given.dtype.newbyteorder('=')
-    values = pa.array(given.astype(np.float64 if header.kind.kind == 'f' else native))
-    return values if len(header.shape) == 1 else pa.FixedSizeListArray.from_arrays(values, header.shape[1])
+def _arrow_column(array: np.ndarray[Any, Any]) -> pa.Array:
+    """Return an array (N,) of numbers or text, or (N, k) of numbers, as a column of Arrow."""
+    if array.dtype.kind in 'US':
+        text = np.char.decode(array, 'utf-8', 'replace') if array.dtype.kind == 'S' else array
+        return pa.array(text.tolist(), pa.string())
+    kind = np.dtype(np.float64) if array.dtype.kind == 'f' else array.dtype.newbyteorder('=')
+    values = pa.array(array.astype(kind).ravel())
+    return values if array.ndim == 1 else pa.FixedSizeListArray.from_arrays(values, array.shape[1])
 
 
 SUFFIXES = {
@@ -312,15 +276,15 @@ DAMAGED = (
 class GoalFile:
     """A file of goals, or a folder of Parquet files: see open_goals.
 
-    path, names: of its columns. rows: how many. counted: whether that is exact. check: raises InputError if
-    the file has changed since it was opened.
+    path, names: of its columns. rows: how many; exact: whether that is no estimate. check: raises InputError
+    if the file has changed since it was opened.
     """
 
     def __init__(self, path: Path, opened: TableReader) -> None:
         """Raises OSError."""
         self.path, self._opened = path, opened
         self.names: Sequence[str] = opened.names
-        self.rows, self.counted = opened.rows, opened.counted
+        self.rows, self.exact = opened.rows, opened.exact
         self.check = InputFingerprint(path, opened.files).check
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
@@ -360,29 +324,28 @@ def _damaged(path: Path, error: Exception) -> InputError:
 
 
 def _regrouped(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
-    held: list[pa.RecordBatch] = []
-    count = 0
-    for given in batches:
-        batch = given
-        while batch.num_rows:
-            part = batch.slice(0, size - count)
-            batch = batch.slice(part.num_rows)
-            held.append(part)
-            count += part.num_rows
-            if count == size:
-                yield _joined(held)
-                held, count = [], 0
-    if held:
-        yield _joined(held)
+    pending = None
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        pending = table if pending is None else pa.concat_tables([pending, table])
+        while len(pending) >= size:
+            yield _joined(pending.slice(0, size))
+            pending = pending.slice(size)
+    if pending is not None and len(pending):
+        yield _joined(pending)
 
 
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+def _joined(table: pa.Table) -> pa.RecordBatch:
+    return table.combine_chunks().to_batches()[0]
 
 
 def _open_dataset(path: Path, kind: str) -> TableReader:
+    # With pre_buffer all that was read of a Parquet file stays in memory.
+    options = pyarrow.dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+    parquet = pyarrow.dataset.ParquetFileFormat(default_fragment_scan_options=options)
+    form = parquet if kind == 'parquet' else kind
     try:
-        files = pyarrow.dataset.dataset(path, format=kind)
+        files = pyarrow.dataset.dataset(path, format=form)
     except pa.ArrowInvalid:
         if kind == 'parquet':
             raise
@@ -392,18 +355,12 @@ def _open_dataset(path: Path, kind: str) -> TableReader:
     types = _types(files)
 
     def read(columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
-        if kind != 'parquet':
-            yield from files.scanner(columns=list(columns), batch_size=size, batch_readahead=2).to_batches()
-            return
-        wanted = pa.schema([types.field(name) for name in columns])
-        for name in files.files:
-            # With pre_buffer, as in a scanner, all that was read stays in memory.
-            with pq.ParquetFile(name, pre_buffer=False) as file:
-                if absent := [one for one in columns if one not in file.schema_arrow.names]:
-                    raise InputError(f'"{path_text(name)}" has no column {quoted(absent[0])}')
-                for batch in file.iter_batches(size, columns=list(columns), use_threads=False):
-                    cells = [batch.column(one.name).cast(one.type) for one in wanted]
-                    yield pa.RecordBatch.from_arrays(cells, schema=wanted)
+        for fragment in files.get_fragments():
+            if absent := [name for name in columns if name not in fragment.physical_schema.names]:
+                raise InputError(f'"{path_text(fragment.path)}" has no column {quoted(absent[0])}')
+        few = {'batch_readahead': 1, 'fragment_readahead': 1, 'use_threads': False}
+        every = pyarrow.dataset.dataset(path, types, form)
+        yield from every.scanner(columns=list(columns), batch_size=size, **few).to_batches()
 
     return TableReader(types.names, files.count_rows(), files.files, read)
 
