@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -21,8 +20,8 @@ from .goal_options import (
     given_columns,
     note_unused,
     require_packages,
+    run_job,
     table_path,
-    workers_of,
 )
 
 if TYPE_CHECKING:
@@ -57,7 +56,6 @@ def _batch(arguments: argparse.Namespace) -> int:
 
     from .goal_columns import GoalColumns
     from .goal_files import open_goals
-    from .workers import work_of
 
     output = table_path(arguments.output, arguments.goals)
     check_outputs([output], [arguments.goals, arguments.description_file], arguments.overwrite)
@@ -72,21 +70,17 @@ def _batch(arguments: argparse.Namespace) -> int:
     start = time.monotonic()
     job = Job(task, goals, output)
     progress = ProgressBar(goals.rows, 'goals', about=not goals.exact)
-    try:
-        with workers_of(arguments, work_of(task)) as workers, progress:
-            summary = job.run(workers, progress.add)
-    except KeyboardInterrupt:
-        say(
-            f'stopped; completed chunks are kept in {job.parts.folder}: run the same command to continue',
-            sys.stderr,
-        )
+    summary = run_job(
+        arguments, task, progress, job.parts.folder, lambda workers: job.run(workers, progress.add)
+    )
+    if summary is None:
         return 130
-    say(_told(summary, time.monotonic() - start) + ('' if columns.directed else '\ndirection    not asked'))
+    say(_report(summary, time.monotonic() - start) + ('' if columns.directed else '\ndirection    free'))
     say(f'wrote {output}')
     return 0
 
 
-def _told(summary: Summary, seconds: float) -> str:
+def _report(summary: Summary, seconds: float) -> str:
     """Return a line for each status, with the worst rows."""
     rows = sum(summary.counts.values())
     lines = [f'{rows} goals in {seconds:.1f} s']

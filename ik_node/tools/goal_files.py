@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of goals as streams of Arrow record batches: Parquet, CSV and Arrow larger than memory, and NPZ."""
+"""Tables as streams of Arrow record batches: reads files of goals, larger than memory too; writes results."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -20,7 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.dataset
+import pyarrow.parquet
 
+from ik_node.console import FORMULA, NUMBER
 from ik_node.errors import InputError, path_text, quoted
 
 Read = Callable[[Sequence[str], int], Iterator[pa.RecordBatch]]
@@ -340,12 +343,8 @@ def _joined(table: pa.Table) -> pa.RecordBatch:
 
 
 def _open_dataset(path: Path, kind: str) -> TableReader:
-    # With pre_buffer all that was read of a Parquet file stays in memory.
-    options = pyarrow.dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
-    parquet = pyarrow.dataset.ParquetFileFormat(default_fragment_scan_options=options)
-    form = parquet if kind == 'parquet' else kind
     try:
-        files = pyarrow.dataset.dataset(path, format=form)
+        files = pyarrow.dataset.dataset(path, format=kind)
     except pa.ArrowInvalid:
         if kind == 'parquet':
             raise
@@ -355,12 +354,18 @@ def _open_dataset(path: Path, kind: str) -> TableReader:
     types = _types(files)
 
     def read(columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
-        for fragment in files.get_fragments():
-            if absent := [name for name in columns if name not in fragment.physical_schema.names]:
-                raise InputError(f'"{path_text(fragment.path)}" has no column {quoted(absent[0])}')
-        few = {'batch_readahead': 1, 'fragment_readahead': 1, 'use_threads': False}
-        every = pyarrow.dataset.dataset(path, types, form)
-        yield from every.scanner(columns=list(columns), batch_size=size, **few).to_batches()
+        if kind != 'parquet':
+            yield from files.scanner(columns=list(columns), batch_size=size, batch_readahead=2).to_batches()
+            return
+        schema = pa.schema([types.field(name) for name in columns])
+        for name in files.files:
+            # A scanner, or pre_buffer, would read ahead of who asks, without a limit to the memory.
+            with pyarrow.parquet.ParquetFile(name, pre_buffer=False) as file:
+                if absent := [one for one in columns if one not in file.schema_arrow.names]:
+                    raise InputError(f'"{path_text(name)}" has no column {quoted(absent[0])}')
+                for batch in file.iter_batches(size, columns=list(columns), use_threads=False):
+                    cells = [batch.column(one.name).cast(one.type) for one in schema]
+                    yield pa.RecordBatch.from_arrays(cells, schema=schema)
 
     return TableReader(types.names, files.count_rows(), files.files, read)
 
@@ -375,3 +380,60 @@ def _types(files: pyarrow.dataset.Dataset) -> pa.Schema:
             why = str(error).partition('\n')[0]
             raise InputError(f'"{path_text(fragment.path)}" does not match the others: {why}') from None
     return types.remove_metadata()
+
+
+WRITING = '.writing'  # suffix of an output that is not yet complete
+Write = Callable[[pa.RecordBatch], None]
+
+
+@contextmanager
+def table_writer(path: Path, columns: pa.Schema, **parquet: Any) -> Iterator[Write]:
+    """Give a function that appends batches to a new file of the kind of its suffix, before WRITING.
+
+    parquet: options of ParquetWriter. In a CSV file text that a spreadsheet would execute begins with an
+    apostrophe. Raises OSError.
+    """
+    suffix = Path(path.name.removesuffix(WRITING)).suffix.lower()
+    if suffix not in ('.csv', '.arrow', '.feather'):
+        with pyarrow.parquet.ParquetWriter(path, columns, **parquet) as writer:
+            yield writer.write_batch
+        return
+    names = [_neutral(name) if suffix == '.csv' else name for name in columns.names]
+    plain = pa.schema(list(zip(names, map(_plain, columns.types), strict=True)))
+    make = pyarrow.csv.CSVWriter if suffix == '.csv' else pa.ipc.new_file
+    with make(path, plain) as writer:
+
+        def write(batch: pa.RecordBatch) -> None:
+            cells = [column.cast(kind) for column, kind in zip(batch.columns, plain.types, strict=True)]
+            if suffix == '.csv':
+                cells = [_neutral_column(column) for column in cells]
+            writer.write_batch(pa.RecordBatch.from_arrays(cells, schema=plain))
+
+        yield write
+
+
+def check_csv(columns: pa.Schema) -> None:
+    """Raise InputError for columns that a CSV file cannot hold."""
+    for column in columns:
+        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
+            raise InputError(
+                f'column {quoted(column.name)} holds {column.type}, which a .csv cannot: name the output '
+                '.parquet'
+            )
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _neutral(name: str) -> str:
+    return f"'{name}" if FORMULA.match(name) else name
+
+
+def _neutral_column(column: pa.Array) -> pa.Array:
+    """Return a column with apostrophes before what a spreadsheet takes as a formula; numbers stay."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    formula = pc.match_substring_regex(column, FORMULA.pattern)
+    live = pc.and_not(formula, pc.match_substring_regex(column, NUMBER.pattern))
+    return pc.if_else(live, pc.binary_join_element_wise("'", column, ''), column)

@@ -8,10 +8,11 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from ik_node.arguments import ProgressBar
 from ik_node.console import say
 from ik_node.errors import InputError, join_names, path_text
 from ik_node.extras import require
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     from ik_node.model.arm import Arm
 
     from .goal_columns import GoalColumns
-    from .workers import Work, Workers
+    from .workers import Task, Workers
 
+T = TypeVar('T')
 TABLES = ('.parquet', '.csv', '.arrow', '.feather')  # that can be written
 COLUMNS = (
     *('position', 'direction', 'quaternion', 'order', 'rotvec', 'rpy', 'degrees'),
@@ -132,17 +134,35 @@ def require_packages(arguments: argparse.Namespace, program: str) -> None:
         require(package, program)
 
 
-def workers_of(arguments: argparse.Namespace, work: Work) -> Workers:
-    """Return the workers that the arguments name. Raises IkError."""
+def run_job(
+    arguments: argparse.Namespace,
+    task: Task,
+    progress: ProgressBar,
+    folder: Path,
+    job: Callable[[Workers], T],
+) -> T | None:
+    """Return what a job returns with the workers that the arguments name; None after Ctrl-C.
+
+    task: what the workers do. folder: of the completed chunks. Raises IkError.
+    """
+    try:
+        with _workers(arguments, task) as workers, progress:
+            return job(workers)
+    except KeyboardInterrupt:
+        say(f'stopped; completed chunks are kept in {folder}: run the same command to continue', sys.stderr)
+        return None
+
+
+def _workers(arguments: argparse.Namespace, task: Task) -> Workers:
+    from .workers import Processes, work_of
+
     if arguments.workers is not None and arguments.workers < 1:
         raise InputError(f'--workers must be at least 1, got {arguments.workers}')
     if arguments.scheduler:
-        from .workers import DaskWorkers
+        from .dask_workers import DaskWorkers
 
-        return DaskWorkers(work, arguments.scheduler)
-    from .workers import Processes
-
-    return Processes(work, arguments.workers or usable_cores())
+        return DaskWorkers(work_of(task), arguments.scheduler)
+    return Processes(work_of(task), arguments.workers or usable_cores())
 
 
 def described(columns: GoalColumns) -> str:

@@ -34,12 +34,12 @@ from .goal_options import (
     note_unused,
     output_path,
     require_packages,
+    run_job,
     table_path,
-    workers_of,
 )
 
 if TYPE_CHECKING:
-    from ik_node.tools.retargeting import EpisodeReport
+    from ik_node.tools.episodes import EpisodeReport
 
     from .episodes import EpisodeTable
     from .goal_columns import GoalColumns
@@ -86,9 +86,9 @@ def main(given: Sequence[str] | None = None) -> int:
 
 def _retarget(arguments: argparse.Namespace) -> int:
     require_packages(arguments, 'ik_retarget')
-    from ik_node.tools.retargeting import EpisodeTask, Retargeting
+    from ik_node.tools.episodes import EpisodeTask, Retargeting
 
-    from .parts import beside
+    from .checkpoints import beside
 
     output = (table_path if arguments.episode else output_path)(arguments.output, arguments.input)
     report = output_path(arguments.report, arguments.input) if arguments.report else None
@@ -119,16 +119,17 @@ def _retarget(arguments: argparse.Namespace) -> int:
     say(f'{arm.describe()}\nposes: {described(columns)}; they become {", ".join(job.written)}')
     note_unused(columns, source.names, arm, lambda: next(source.episodes(columns.names), ('', None))[1])
     start = time.monotonic()
-    try:
-        with workers_of(arguments, job.work) as workers, ProgressBar(source.count, 'episodes') as progress:
-            reports = job.run(workers, progress.add, recordings, report)
-    except KeyboardInterrupt:
-        say(
-            f'stopped; completed chunks are kept in {job.parts.folder}: run the same command to continue',
-            sys.stderr,
-        )
+    progress = ProgressBar(source.count, 'episodes')
+    reports = run_job(
+        arguments,
+        task,
+        progress,
+        job.parts.folder,
+        lambda workers: job.run(workers, progress.add, recordings, report),
+    )
+    if reports is None:
         return 130
-    say(_told(reports, time.monotonic() - start))
+    say(_summary(reports, time.monotonic() - start))
     more = [f'a report to {report}'] * bool(report)
     more += [f'recordings of the worst episodes to {recordings}'] * bool(recordings)
     say(', and '.join([f'wrote {output}', *more]))
@@ -202,9 +203,9 @@ def _has_pose(names: Sequence[str]) -> bool:
     return set(POSITION) <= set(names) or bool(usual_position(names))
 
 
-def _told(reports: Sequence[EpisodeReport], seconds: float) -> str:
+def _summary(reports: Sequence[EpisodeReport], seconds: float) -> str:
     """Return what happened in all episodes, and the worst of them."""
-    from ik_node.tools.retargeting import worst_of
+    from ik_node.tools.episodes import worst_of
 
     frames = sum(report.frames for report in reports)
     total = (

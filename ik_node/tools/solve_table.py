@@ -17,9 +17,9 @@ from ik_node.solver.goal import BatchSolution, Cause, Goal, Solution, Status
 from ik_node.solver.solver import IkSolver
 from ik_node.solver.spare_roll import spare_roll
 
+from .checkpoints import Checkpoints, packed, unpacked
 from .goal_columns import GoalColumns, GoalRows, read_rows
-from .goal_files import GoalFile
-from .parts import Checkpoints, packed, table_writer, unpacked
+from .goal_files import GoalFile, table_writer
 from .workers import Workers, task_key
 
 INVALID = 'invalid'  # the status of a row that holds no goal
@@ -188,7 +188,7 @@ class Job:
 
     def __init__(self, task: Task, goals: GoalFile, output: Path) -> None:
         self._task, self._goals = task, goals
-        self.parts = Checkpoints(output, task_key(task.solver, task.columns, task.count))
+        self.parts = Checkpoints(output, task_key(task))
 
     def run(self, workers: Workers, done: Callable[[int], None]) -> Summary:
         """Write the output; done: called with the numbers of rows that are done. Raises IkError.

@@ -1,34 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work in chunks: tasks that processes can load, processes of this machine, and Dask."""
+"""Work in chunks: tasks that other processes can load, and worker processes on this computer."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import math
 import multiprocessing
 import os
 import pickle
-import queue
 import signal
-import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import Field, fields
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
-import distributed
-from distributed.client import FutureCancelledError
-from distributed.scheduler import KilledWorker
-
-from ik_node.console import say
-from ik_node.errors import IkError, InputError
+from ik_node.errors import IkError
 from ik_node.solver.solver import IkSolver
 
 SIZE = 16  # [bytes]
@@ -38,7 +30,15 @@ WORDS = ('name', 'base_link', 'tip_link', 'joint_names')  # they are in names of
 
 
 class Task(Protocol):
-    """What is done with each chunk: all that its result depends on."""
+    """What is done with each chunk: a dataclass of all that the result depends on besides the chunk.
+
+    The repr of each field but the solver is the same in every process.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def solver(self) -> IkSolver: ...
 
     def answer(self, chunk: bytes) -> bytes:
         """Return the result of a chunk, both in Arrow's IPC format."""
@@ -61,12 +61,13 @@ def _task(pickled: bytes, code: str) -> Task:
     return task
 
 
-def task_key(solver: IkSolver, *options: object) -> bytes:
-    """Return a digest of the code, the arm, the solver's options, and further ones with a canonical repr.
+def task_key(task: Task) -> bytes:
+    """Return a digest of the code, the arm, the solver's options and the other fields of a task.
 
     A pickle would not do: it also has what an arm has computed so far.
     """
-    build, (arm,) = solver.__reduce__()
+    build, (arm,) = task.solver.__reduce__()
+    options = [getattr(task, field.name) for field in fields(task) if field.name != 'solver']
     digest = hashlib.blake2b(digest_size=SIZE)
     words = [getattr(arm, name) for name in WORDS]
     balls = [ball.describe() for ball in arm.balls]
@@ -242,106 +243,3 @@ def _begin() -> None:
 def _end_with(parent: multiprocessing.process.BaseProcess) -> None:
     parent.join()
     os._exit(1)
-
-
-PATIENCE = 60.0  # [s] that a scheduler may be away
-CONNECTING = 10.0  # [s]
-MOST_HELD = 1 << 30  # [bytes] of chunks that are given to the cluster: they are kept here until it is done
-LOOKING = 5.0  # [s] after which missing workers are noticed
-COUNTING = 1.0  # [s] between looks at the number of cores: each asks the scheduler
-
-
-class DaskWorkers:
-    """The workers of the scheduler at an address; ik_node must be installed on each, in the same version."""
-
-    def __init__(self, work: Work, address: str) -> None:
-        self._work, self._address = work, address
-        self._client: Any = self._connected(time.monotonic())
-        self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._given: dict[str, Any] = {}  # futures by name: Dask forgets what nobody holds
-        self._told, self._cores, self._count_at = False, 1, -math.inf
-
-    def _connected(self, until: float) -> Any:
-        """Return a client. Raises InputError if there is no scheduler until then."""
-        new: Any = distributed.Client
-        while True:
-            try:
-                return new(self._address, timeout=CONNECTING, set_as_default=False)
-            except (OSError, TimeoutError, ValueError) as error:
-                if time.monotonic() >= until or isinstance(error, ValueError):
-                    raise InputError(f'no Dask scheduler at {self._address}: {error}') from None
-                time.sleep(1.0)
-
-    def results(self, chunks: Iterator[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
-        """Return the results by the chunks' names, in any order. Raises LostError, InputError."""
-        waiting: dict[str, bytes] = {}
-        held = 0
-        while True:
-            most = AHEAD * self._counted()
-            # An error of chunks itself is none of the cluster's: it is not caught here.
-            while len(waiting) < most and held < MOST_HELD and (chunk := next(chunks, None)) is not None:
-                name, data = chunk
-                waiting[name] = data
-                held += len(data)
-            if not waiting:
-                return
-            try:
-                name, result = self._next(waiting)
-            except (CancelledError, FutureCancelledError, OSError):  # the scheduler has gone, or is a new one
-                self._reconnect()
-                continue
-            held -= len(waiting.pop(name))
-            yield name, result
-
-    def _next(self, waiting: dict[str, bytes]) -> tuple[str, bytes]:
-        """Return the next result of waiting, chunks by name, once they are all given to the cluster."""
-        for name, data in waiting.items():
-            if name not in self._given:
-                self._given[name] = self._client.submit(self._work, data, key=name, pure=False)
-                self._given[name].add_done_callback(self._done.put)
-        while True:
-            try:
-                future: Any = self._done.get(timeout=LOOKING)
-            except queue.Empty:
-                self._tell_if_alone()
-                continue
-            if future is self._given.get(future.key):  # none of a client that was closed
-                return self._result_of(future)
-
-    def _result_of(self, future: Any) -> tuple[str, bytes]:
-        error = future.exception() if future.status == 'error' else None
-        if isinstance(error, KilledWorker):
-            raise LostError(f'workers ended repeatedly on the same chunk: {error}')
-        if isinstance(error, (ImportError, RuntimeError)):
-            why = str(error).partition('.')[0]
-            raise LostError(f'the workers of {self._address} need this version of ik_node: {why}')
-        if isinstance(error, OSError):  # raised by result() it would look like a lost scheduler
-            raise LostError(f'a worker of {self._address} failed: {error}')
-        name, result = future.key, future.result()
-        del self._given[name]
-        return name, result
-
-    def _reconnect(self) -> None:
-        self._client.close(timeout=1)
-        self._given, self._done = {}, queue.SimpleQueue()
-        self._client = self._connected(time.monotonic() + PATIENCE)
-
-    def _tell_if_alone(self) -> None:
-        """Say once that there are no workers; they may come later."""
-        if not self._told and not self._client.nthreads():
-            self._told = True
-            say(f'the scheduler at {self._address} has no workers; waiting for some', sys.stderr)
-
-    def _counted(self) -> int:
-        """Return the number of cores, at least one."""
-        if time.monotonic() >= self._count_at:
-            with contextlib.suppress(CancelledError, OSError):  # what is given shows a lost scheduler, too
-                self._cores = max(1, sum(map(int, self._client.nthreads().values())))
-            self._count_at = time.monotonic() + COUNTING
-        return self._cores
-
-    def __enter__(self) -> DaskWorkers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._client.close(timeout=1)

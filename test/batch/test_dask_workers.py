@@ -17,8 +17,9 @@ from waiting import wait_for
 pytest.importorskip('distributed')
 
 from ik_node import InputError
-from ik_node.tools import workers
-from ik_node.tools.workers import DaskWorkers, LostError
+from ik_node.tools import dask_workers
+from ik_node.tools.dask_workers import DaskWorkers
+from ik_node.tools.workers import LostError
 
 pytestmark = pytest.mark.slow
 
@@ -84,9 +85,9 @@ def test_every_chunk_has_its_result_whatever_is_killed(cluster):
 
 def test_few_chunks_are_held_and_their_errors_are_not_taken_for_the_cluster_s(cluster, monkeypatch, capsys):
     address, scheduler, worker = cluster
-    monkeypatch.setattr(workers, 'MOST_HELD', 300)
-    monkeypatch.setattr(workers, 'LOOKING', 0.5)
-    monkeypatch.setattr(workers, 'COUNTING', 0.0)
+    monkeypatch.setattr(dask_workers, 'MOST_HELD', 300)
+    monkeypatch.setattr(dask_workers, 'LOOKING', 0.5)
+    monkeypatch.setattr(dask_workers, 'COUNTING', 0.0)
     read = []
 
     def chunks():
@@ -126,7 +127,7 @@ def connects(address: str) -> bool:
 
 
 def test_without_a_scheduler_it_says_so(monkeypatch):
-    monkeypatch.setattr('ik_node.tools.workers.CONNECTING', 0.5)
+    monkeypatch.setattr('ik_node.tools.dask_workers.CONNECTING', 0.5)
     address = free_address()
     with pytest.raises(InputError, match=f'no Dask scheduler at {address}'):
         DaskWorkers(Slowly(), address)

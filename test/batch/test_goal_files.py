@@ -14,8 +14,8 @@ import pytest
 
 from ik_node import InputError
 from ik_node.tools import goal_files
+from ik_node.tools.checkpoints import packed
 from ik_node.tools.goal_files import open_goals
-from ik_node.tools.parts import packed
 
 ROWS = 1000
 X = np.random.default_rng(0).normal(size=ROWS)

@@ -22,11 +22,10 @@ from ik_node import Arm, Goal, IkSolver, InputError, Solution, Status
 from ik_node.startup.arguments import URDF
 from ik_node.steady import steady
 from ik_node.tools import retarget
-from ik_node.tools.episodes import EpisodeTable, solve_episode
+from ik_node.tools.episodes import EpisodeReport, EpisodeTable, solve_episode, worst_of
 from ik_node.tools.goal_columns import GoalRows
 from ik_node.tools.goal_files import open_goals
 from ik_node.tools.lerobot_dataset import LerobotDataset
-from ik_node.tools.retargeting import EpisodeReport, worst_of
 
 ARM = URDF / 'so101_like.urdf.xacro'
 LENGTHS = [40, 25, 60]

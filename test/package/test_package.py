@@ -264,6 +264,13 @@ import ik_node.tools.inspect, ik_node.tools.solve, ik_node.tools.reach, ik_node.
 
 
 @pytest.mark.slow
+def test_tables_are_solved_without_dask() -> None:
+    program = 'from ik_node.tools import episodes, solve_table, workers'
+    done = run_without(set(), program, 'distributed')
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ('program', 'arguments', 'extra'),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import resource
+from dataclasses import replace
 
 import pytest
 from programs import Here
@@ -13,7 +14,9 @@ from slow_work import Slowly
 from ik_node import Arm, IkSolver, InputError
 from ik_node.errors import IkError
 from ik_node.tools import workers
-from ik_node.tools.parts import Checkpoints
+from ik_node.tools.checkpoints import Checkpoints
+from ik_node.tools.goal_columns import GoalColumns
+from ik_node.tools.solve_table import Task
 from ik_node.tools.workers import LostError, Processes
 
 CHUNKS = [bytes([k]) * 100 for k in range(12)]
@@ -90,6 +93,33 @@ def test_equal_chunks_are_worked_on_once(tmp_path, ahead):
     assert sum(progress) == 5 * len(given)
 
 
+def test_a_run_that_continues_another_names_what_it_does_not_use(tmp_path, capsys):
+    worked: list[bytes] = []
+
+    def work(chunk: bytes) -> bytes:
+        worked.append(chunk)
+        return chunk * 2
+
+    def interrupted(key: bytes, chunks: list[bytes]) -> tuple[list[bytes], str]:
+        parts = Checkpoints(tmp_path / 'out', key)
+        worked.clear()
+        with contextlib.suppress(KeyboardInterrupt), parts.writing():
+            names = parts.fill(Here(work, 1), ((one, 1) for one in chunks), done)
+            assert [parts.read(name) for name in names] == [one * 2 for one in chunks]
+            raise KeyboardInterrupt
+        return sorted(worked), capsys.readouterr().err
+
+    assert interrupted(b'key', CHUNKS) == (CHUNKS, '')
+    assert interrupted(b'key', CHUNKS) == ([], '')
+    found, said = interrupted(b'other', CHUNKS[:4])
+    assert found == CHUNKS[:4]
+    assert 'of another arm, other options or another version of ik_node, and are not used' in said
+    found, said = interrupted(b'key', [*CHUNKS[:9], b'new'])
+    assert found == [b'new']
+    assert 'the input has changed since an earlier run: 3 chunks of it not used' in said
+    assert interrupted(b'other', CHUNKS[:4])[0] == []  # nothing is lost by it
+
+
 def test_two_programs_do_not_write_one_output(tmp_path):
     output = tmp_path / 'out'
     with Checkpoints(output, b'key').writing() as temporary:
@@ -138,18 +168,23 @@ def test_a_worker_that_cannot_be_started_is_no_problem_of_the_output(tmp_path):
 def test_the_key_names_what_results_depend_on_and_nothing_else(monkeypatch):
     arm = Arm.from_file('urdf/seed_arm.urdf.xacro')
     solver = IkSolver(arm)
-    key = workers.task_key(solver, 'columns', True)
+    task = Task(solver, GoalColumns(('x', 'y', 'z')), True)
+    key = workers.task_key(task)
     arm.describe()
     assert arm.is_plain
-    assert workers.task_key(solver, 'columns', True) == key
+    assert workers.task_key(task) == key
     others = [
-        workers.task_key(IkSolver(Arm(arm.robot, tool_axis=(1.0, 0.0, 0.0))), 'columns', True),
-        workers.task_key(IkSolver(Arm(arm.robot, tool_point=(0.0, 0.0, 1e-9))), 'columns', True),
-        workers.task_key(IkSolver(arm, position_tolerance=1e-5), 'columns', True),
-        workers.task_key(solver, 'columns', False),
+        workers.task_key(replace(task, **change))
+        for change in (
+            {'solver': IkSolver(Arm(arm.robot, tool_axis=(1.0, 0.0, 0.0)))},
+            {'solver': IkSolver(Arm(arm.robot, tool_point=(0.0, 0.0, 1e-9)))},
+            {'solver': IkSolver(arm, position_tolerance=1e-5)},
+            {'columns': GoalColumns(('x', 'y', 'z'), degrees=True)},
+            {'count': False},
+        )
     ]
     monkeypatch.setattr(workers, 'code_digest', lambda: 'of another version')
-    others.append(workers.task_key(solver, 'columns', True))
+    others.append(workers.task_key(task))
     assert len({key, *others}) == 1 + len(others)
     with pytest.raises(IkError, match='another version'):
         workers.check_code(key)
