@@ -24,23 +24,30 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: venv venv-arm venv-test set-up-coverage set-up-newest
 .DEFAULT_GOAL := help
 
-# Variables of earlier versions: ignored, they would start something on another port. $(call renamed,goal,old,new)
-renamed = $(if $(filter $1,$(MAKECMDGOALS)),$(if $($2),$(error $2 is now $3: make $1 $3=$($2))))
+# The options of ik_demo are variables of the command line of make: DESCRIPTION_FILE=two_arms is --description-file two_arms.
+OPTIONS := DESCRIPTION_FILE BASE_LINK TIP_LINK TOOL_AXIS TOOL_POINT PARAMS_FILE PAGE_PORT SIM SERIAL_PORT PROFILE TORQUE
+OPTIONS += TORQUE_LIMIT ON_EXIT CALIBRATION ZERO_FROM ZEROS SPEED_SCALING TRACK TRACK_CENTRE TRACK_SIZE
+given = $(if $(filter command,$(firstword $(origin $1))),$($1))
+options = $(foreach name,$(OPTIONS),$(if $(call given,$(name)),$(shell echo --$(name) | tr A-Z_ a-z-)='$($(name))'))
+
+# Variables of earlier versions: ignored, they would start something else. $(call renamed,goal,old,new)
+renamed = $(if $(filter $1,$(MAKECMDGOALS)),$(if $(call given,$2),$(error $2 is now $3: make $1 $3=$($2))))
 $(call renamed,demo,PORT,PAGE_PORT)
+$(call renamed,demo,ARM,DESCRIPTION_FILE)
+$(call renamed,demo,TRACKS,TRACK)
 $(call renamed,arm,PORT,SERIAL_PORT)
 $(call renamed,arm,PAGE,PAGE_PORT)
+$(call renamed,arm,ARM,DESCRIPTION_FILE)
+$(call renamed,arm,SPEED,SPEED_SCALING)
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 16
 
-demo: venv  ## Start an arm, the viewer and a goal on a circle; ARM=two_arms TRACKS='line spiral', TELEOP=1: keys, SIM=1: in MuJoCo, PAGE_PORT=8081
-	@$(VENV)/bin/ik_demo $(if $(ARM),--description-file '$(ARM)') $(if $(TRACKS),--track $(TRACKS)) \
-		$(if $(SIM),--sim) $(if $(TELEOP),--teleop) $(if $(PAGE_PORT),--page-port $(PAGE_PORT))
+demo: venv  ## Start an arm, the viewer and a goal on a circle; DESCRIPTION_FILE=two_arms TRACK='line spiral', TELEOP=1: keys, SIM=mujoco, PAGE_PORT=8081, or another option of ik_demo
+	@$(VENV)/bin/ik_demo $(options) $(if $(TELEOP),--teleop)
 
-arm: venv-arm  ## Drive a real arm with its viewer: SERIAL_PORT=/dev/ttyACM0 or emulated, PROFILE=so100, ARM=my.urdf, SPEED=0.5, TORQUE_LIMIT=0.5, ON_EXIT=release, PAGE_PORT=8081
-	@$(VENV)/bin/ik_demo --servos '$(or $(SERIAL_PORT),auto)' --profile '$(or $(PROFILE),so101)' \
-		$(if $(ARM),--description-file '$(ARM)') --speed-scaling '$(or $(SPEED),0.2)' $(if $(PAGE_PORT),--page-port $(PAGE_PORT)) \
-		$(if $(TORQUE_LIMIT),--torque-limit '$(TORQUE_LIMIT)') $(if $(ON_EXIT),--on-exit '$(ON_EXIT)')
+arm: venv-arm  ## Drive a real arm with its viewer: SERIAL_PORT=/dev/ttyACM0 or emulated, PROFILE=so100, DESCRIPTION_FILE=my.urdf, SPEED_SCALING=0.5, TORQUE_LIMIT=0.5, ON_EXIT=release, or another option of ik_demo
+	@$(VENV)/bin/ik_demo --serial-port auto --speed-scaling 0.2 $(options)
 
 # What takes one core each goes on at the same time. A node needs the first kernels only.
 test:  ## The whole gate, as CI runs it: documentation, every check, and every test but those of make nightly

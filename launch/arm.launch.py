@@ -33,8 +33,8 @@ from ik_node.startup.plan import Program, check_installed, plan
 def generate_launch_description() -> LaunchDescription:
     """Return the arguments, and the action that starts the nodes once they have values."""
     arguments = [
-        DeclareLaunchArgument(name, default_value=default, description=text, choices=choices)
-        for name, (default, text, choices) in ARGUMENTS.items()
+        DeclareLaunchArgument(name, default_value=one.default, description=one.text, choices=one.choices)
+        for name, one in ARGUMENTS.items()
     ]
     return LaunchDescription([*arguments, OpaqueFunction(function=start)])
 

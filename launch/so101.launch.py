@@ -23,7 +23,7 @@ DEFAULTS = {'serial_port': 'auto', 'profile': 'so101', 'speed_scaling': '0.2'}
 def generate_launch_description() -> LaunchDescription:
     """Return arm.launch.py with the values of an SO-101."""
     arguments = [
-        DeclareLaunchArgument(name, default_value=default, description=ARGUMENTS[name][1])
+        DeclareLaunchArgument(name, default_value=default, description=ARGUMENTS[name].text)
         for name, default in DEFAULTS.items()
     ]
     arm = IncludeLaunchDescription(

@@ -25,7 +25,7 @@ def module_of_launch_file(name: str = 'arm') -> ModuleType:
 
 def planned(**given: str) -> Plan:
     """What arguments start; others have their defaults."""
-    values = {name: default for name, (default, _, _) in ARGUMENTS.items()}
+    values = {name: one.default for name, one in ARGUMENTS.items()}
     assert given.keys() <= values.keys() | {'port'}  # of earlier versions
     return plan(values | given)
 

@@ -1,24 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The arguments of arm.launch.py, which ik_demo fills in too."""
+"""The options of arm.launch.py, ik_demo and make: one table, with the same names everywhere."""
 
 from __future__ import annotations
 
+import argparse
 import math
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
 
 from ik_node.checks import AXES
+from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError, join_names
 from ik_node.model.arm import Arm
 from ik_node.model.robot import Robot
 from ik_node.model.tree import Tool, Tree
-from ik_node.servos.calibration.profile import shipped_profiles
-from ik_node.servos.calibration.zeros import ZERO_FROM
-from ik_node.servos.settings import ON_EXIT
+from ik_node.servos.settings import ServoSettings
 from ik_node.share import share_path
 from ik_node.solver.solver import IkSolver
 from ik_node.tracks import NO_TRACK, TRACKS, place_roll, place_track, plane_axes
@@ -162,107 +163,122 @@ def placed_by_tool(
 PARAMS_FILE = share_path('config', 'ik_node.yaml')
 YES_OR_NO = ('true', 'false', 'True', 'False')
 NO_SIMULATION = 'none'
-ELSE_DRIVER = 'empty: as in params_file, or the default of ik_servos'
 SEED = 'seed_arm'  # the default centre of ik_goals suits this arm
 
-# name: (default, description, choices or None for any text)
-ARGUMENTS: dict[str, tuple[str, str, tuple[str, ...] | None]] = {
-    'description_file': (
+
+class Option(NamedTuple):
+    """An argument of arm.launch.py and, but for NOT_OF_DEMO, an option of ik_demo and a variable of make.
+
+    choices: None for any text. words: ik_demo takes several.
+    """
+
+    default: str
+    text: str
+    choices: tuple[str, ...] | None = None
+    words: bool = False
+
+
+def _parameter(settings: type, name: str, empty: str, default: str = '') -> Option:
+    """Return the option that sets a parameter of a node. empty: what it is then."""
+    about = settings.__dataclass_fields__[name].metadata  # type: ignore[attr-defined]
+    text = about['text'] if default else f'{about["text"].partition("; empty:")[0]}; empty: {empty}'
+    return Option(default, text, ('', *about['choices']) if about['choices'] else None)
+
+
+IN_FILE = 'as in params_file'
+OF_DRIVER = 'as in params_file, or the default of ik_servos'
+ARGUMENTS = {
+    'description_file': Option(
         '',
-        f'Path of a .urdf or .xacro file, or one of the robots shipped with ik_node: {", ".join(ROBOTS)}; '
-        f'empty: with a serial_port the one that profile names, else {SEED}',
-        None,
+        f'a .urdf or .xacro file, or one of the robots shipped with ik_node: {", ".join(ROBOTS)}; empty: '
+        f'with serial_port the one that profile names, else {SEED}',
     ),
-    'xacro_args': ('', "Arguments of the xacro file, such as 'prefix:=left_ gripper:=true'", None),
-    'base_link': ('', 'Reference link of goals. If empty, the root link', None),
-    'tip_link': (
+    'xacro_args': Option('', "arguments of the xacro file, such as 'prefix:=left_ gripper:=true'"),
+    'base_link': Option('', 'reference link of goals; empty: the root link'),
+    'tip_link': Option(
         '',
-        'Link that carries the tool. If empty, the first that exists of: tool0, a frame between '
-        'the fingers, the end of the longest chain, the link that carries the fingers',
-        None,
+        'link that carries the tool; empty: tool0, a frame between fingers, the end of the longest chain or '
+        'the link that carries the fingers',
     ),
-    'tool_axis': (
+    'tool_axis': Option(
         '',
-        f"Tool axis in the tip frame: {', '.join(AXES)} or numbers such as '0 0.6 0.8'. If empty, "
-        'as in params_file',
-        None,
+        f"axis of the tool in the tip frame: {', '.join(AXES)} or numbers such as '0 0.6 0.8'; "
+        f'empty: {IN_FILE}',
+        words=True,
     ),
-    'tool_point': (
-        '',
-        "Tool point in the tip frame [m], such as '0 0 0.1'. If empty, as in params_file",
-        None,
+    'tool_point': Option(
+        '', f"tool point in the tip frame [m], such as '0 0 0.1'; empty: {IN_FILE}", words=True
     ),
-    'params_file': (
-        str(PARAMS_FILE),
-        'Parameter file for the nodes of this package; launch arguments override it',
-        None,
+    'params_file': Option(
+        str(PARAMS_FILE), 'parameters of the nodes of this package; other arguments override them'
     ),
-    'namespace': ('', 'Namespace of every node and topic, including tf. Each arm needs its own', None),
-    'use_sim_time': ('false', 'Take the time from /clock', YES_OR_NO),
-    'rviz': ('true', 'Start RViz', YES_OR_NO),
-    'marker': (
+    'namespace': Option('', 'namespace of every node and topic, including tf: one for each arm'),
+    'use_sim_time': Option('false', 'take the time from /clock', YES_OR_NO),
+    'rviz': Option('true', 'start RViz', YES_OR_NO),
+    'marker': Option(
         'auto',
-        'Start a marker that lets the goal be dragged in RViz. "auto" starts it with RViz if '
-        'interactive_markers is installed',
+        'start a marker in RViz that drags the goal; auto: with RViz, if interactive_markers is installed',
         ('auto', *YES_OR_NO),
     ),
-    'viewer': ('false', 'Start the browser viewer; it prints the URL of its page', YES_OR_NO),
-    'page_port': ('', 'TCP port of that page. If empty, as in params_file, or 8080', None),
-    'real': (
+    'viewer': Option('false', 'start the browser viewer; it prints the URL of its page', YES_OR_NO),
+    'page_port': Option('', f'TCP port of the page of the viewer; empty: {IN_FILE}, or 8080'),
+    'real': Option(
         'false',
-        'A driver publishes joint_states: ik_node reads them and sends commands on joint_commands',
+        'a driver publishes joint_states: ik_node reads them and sends commands on joint_commands',
         YES_OR_NO,
     ),
-    'sim': (
+    'sim': Option(
         NO_SIMULATION,
-        'Simulate the arm in MuJoCo behind a trajectory controller that publishes joint_states',
+        'simulate the arm in MuJoCo behind a trajectory controller, which publishes joint_states',
         (NO_SIMULATION, 'mujoco'),
     ),
-    'serial_port': (
+    'serial_port': Option(
         '',
-        "Serial port of an arm with servos on a bus: starts its driver; 'auto': the only port; 'emulated': "
+        "serial port of an arm with servos on a bus: starts its driver; 'auto': the only port; 'emulated': "
         'servos without an arm',
-        None,
     ),
-    'profile': (
-        'so101',
-        f'Servos of that arm: {", ".join(shipped_profiles())}, or the path of a file',
-        None,
-    ),
-    'torque': ('true', 'Switch the torque of these servos on, where the arm is', YES_OR_NO),
-    'torque_limit': ('', f'Share of the torque of these servos that may be used; {ELSE_DRIVER}', None),
-    'on_exit': (
-        '',
-        'When the driver of these servos ends: hold the pose with torque, or release: lower the arm slowly, '
-        f'then no torque; {ELSE_DRIVER}',
-        ('', *ON_EXIT),
-    ),
-    'calibration': (
-        '',
-        "Source of their calibration: memory: the EEPROM of the servos; lerobot: also LeRobot's file of the "
-        f'arm; or the path of that file; {ELSE_DRIVER}',
-        None,
-    ),
-    'zero_from': ('', f'Zero of their joints; {ELSE_DRIVER}', ('', *ZERO_FROM)),
-    'zeros': ('', f"Ticks of zero by joint, such as 'elbow_flex=2126'; {ELSE_DRIVER}", None),
-    'speed_scaling': (
-        '',
-        'Share of the velocity limits that motions may use. If empty, as in params_file',
-        None,
-    ),
-    'gui': ('false', 'Start joint_state_publisher_gui; its sliders set joint goals', YES_OR_NO),
-    'track': (
+    'profile': _parameter(ServoSettings, 'profile', '', default='so101'),
+    'torque': Option('true', 'switch the torque of these servos on, where the arm is', YES_OR_NO),
+    'torque_limit': _parameter(ServoSettings, 'torque_limit', OF_DRIVER),
+    'on_exit': _parameter(ServoSettings, 'on_exit', OF_DRIVER),
+    'calibration': _parameter(ServoSettings, 'calibration', OF_DRIVER),
+    'zero_from': _parameter(ServoSettings, 'zero_from', OF_DRIVER),
+    'zeros': _parameter(ServoSettings, 'zeros', OF_DRIVER),
+    'speed_scaling': _parameter(ArmSettings, 'speed_scaling', IN_FILE),
+    'gui': Option('false', 'start joint_state_publisher_gui; its sliders set joint goals', YES_OR_NO),
+    'track': Option(
         NO_TRACK,
-        f'Curve along which the goal moves ({", ".join(CHOICES)}), or one for each tool such as '
+        f'curve along which the goal moves ({", ".join(CHOICES)}), or one for each tool such as '
         "'circle figure_eight'; its speed: as in params_file",
-        None,
+        words=True,
     ),
-    'track_centre': ('', "Centre of the curve in the base link [m], such as '0.2 0 0.04'", None),
-    'track_size': ('', 'Radius of the curve, or half the length of a line or an eight [m]', None),
+    'track_centre': Option('', "centre of the curve in the base link [m], such as '0.2 0 0.04'", words=True),
+    'track_size': Option('', 'radius of the curve, or half the length of a line or an eight [m]'),
 }
+NOT_OF_DEMO = ('xacro_args', 'namespace', 'use_sim_time', 'rviz', 'marker', 'viewer', 'real', 'gui')
+DEMO = tuple(name for name in ARGUMENTS if name not in NOT_OF_DEMO)
 
 
-def option_help(name: str) -> str:
-    """Return the description of an argument as an option of a command line has it."""
-    text = ARGUMENTS[name][1].replace('empty:', 'default:')
-    return text[0].lower() + text[1:]
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ik_demo; those that are not given are None, but for page_port."""
+    for name in DEMO:
+        _, text, choices, words = ARGUMENTS[name]
+        more: dict[str, Any] = {'nargs': '+'} if words else {}
+        if name == 'sim':
+            more = {'nargs': '?', 'const': 'mujoco'}
+        elif name == 'page_port':  # ik_demo checks it before it starts the viewer
+            more, text = {'default': '8080'}, 'TCP port of the page of the viewer; default: 8080'
+        parser.add_argument(
+            f'--{name.replace("_", "-")}',
+            choices=[choice for choice in choices if choice] if choices else None,
+            help=text.replace('empty:', 'default:'),
+            **more,
+        )
+
+
+def given_options(options: argparse.Namespace) -> dict[str, str]:
+    """Return the value of every argument of arm.launch.py for options that add_options has added."""
+    given = {name: value for name in DEMO if (value := getattr(options, name)) is not None}
+    texts = {name: ' '.join(value) if isinstance(value, list) else value for name, value in given.items()}
+    xacro = shlex.join(f'{name}:={value}' for name, value in options.xacro_args.items())
+    return {name: one.default for name, one in ARGUMENTS.items()} | texts | {'xacro_args': xacro}

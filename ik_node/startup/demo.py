@@ -16,7 +16,6 @@ import argparse
 import contextlib
 import os
 import secrets
-import shlex
 import signal
 import socket
 import subprocess
@@ -35,11 +34,10 @@ from ik_node.console import SignalFlag
 from ik_node.errors import IkError, InputError, MissingError, join_names
 from ik_node.extras import EXTRAS, require
 from ik_node.ros.sessions import CALLS, DOMAIN, DOMAINS, SESSION, hang_up, session_in, take_domain
-from ik_node.servos.settings import ON_EXIT
 from ik_node.share import PACKAGE
 from ik_node.tracks import NO_TRACK
 
-from .arguments import ARGUMENTS, CHOICES, NO_SIMULATION, ROBOTS, SEED, option_help
+from .arguments import add_options, given_options
 from .plan import Plan, Program, plan, tools_of
 
 OK = b'\0'  # of DiagnosticStatus
@@ -198,62 +196,28 @@ def say(message: str) -> None:
 
 def parse(args: Sequence[str] | None) -> argparse.Namespace:
     """Return the options of the command line."""
-    parser = PlainParser(prog='ik_demo', description=(__doc__ or '').split('\n', 1)[0])
-    parser.takes_xacro_args = True
-    parser.add_argument(
-        '--description-file', default='', metavar='ROBOT',
-        help=f'a .urdf or .xacro file, or one of {", ".join(ROBOTS)}; default: with --servos the one that '
-        f'the profile names, else {SEED}; arguments of a .xacro follow as name:=value',
-    )  # fmt: skip
-    parser.add_argument('--params-file', help='parameter file that defines the tools of a multi-tool robot')
-    parser.add_argument('--base-link', default='', help=option_help('base_link'))
-    parser.add_argument('--tip-link', default='', help=option_help('tip_link'))
-    parser.add_argument(
-        '--tool-axis', nargs='+', metavar='AXIS',
-        help='tool axis in the tip frame: x, y, z, --tool-axis=-x, or numbers such as 0,0.6,0.8 '
-             '(default: z)',
-    )  # fmt: skip
-    parser.add_argument(
-        '--track', nargs='+', metavar='TRACK',
-        help=f'one for all tools or one for each, of {", ".join(CHOICES)}; default: circle, but none for a '
-        'real arm',
-    )  # fmt: skip
-    parser.add_argument('--servos', metavar='SERIAL_PORT', default='', help=option_help('serial_port'))
-    parser.add_argument('--profile', default='so101', help=f'{option_help("profile")}; default: so101')
-    parser.add_argument('--torque-limit', default='', metavar='SHARE', help=option_help('torque_limit'))
-    parser.add_argument('--on-exit', default='', choices=ON_EXIT, help=option_help('on_exit'))
-    parser.add_argument('--speed-scaling', default='', metavar='SHARE', help=option_help('speed_scaling'))
-    parser.add_argument(
-        '--page-port', type=int, default=8080, help='TCP port of the page of the viewer; default: 8080'
+    parser = PlainParser(
+        prog='ik_demo',
+        description=(__doc__ or '').split('\n', 1)[0],
+        epilog='Arguments of a .xacro file follow as name:=value. Values that begin with - need =, as '
+        '--tool-axis=-x. The track is a circle by default, none for a real arm.',
     )
-    parser.add_argument('--port', type=console.renamed('--page-port'), help=argparse.SUPPRESS)
-    parser.add_argument('--sim', action='store_true', help='simulate the arm in MuJoCo, behind a controller')
+    parser.takes_xacro_args = True
+    add_options(parser)
     parser.add_argument('--teleop', action='store_true', help='move the arm with the keys of this terminal')
     parser.add_argument('--no-viewer', action='store_true', help='do not start the browser viewer')
+    parser.add_argument('--port', type=console.renamed('--page-port'), help=argparse.SUPPRESS)
+    parser.add_argument('--servos', type=console.renamed('--serial-port'), help=argparse.SUPPRESS)
     return parser.parse_args(args)
 
 
 def programs(options: argparse.Namespace) -> tuple[Plan, list[Program]]:
     """Return the plan for the robot, and the programs to start here. Raises IkError for an invalid robot."""
-    track = options.track or ([NO_TRACK] if options.servos else ['circle'])
-    given = {name: default for name, (default, _, _) in ARGUMENTS.items()} | {
-        'description_file': options.description_file,
-        'xacro_args': shlex.join(f'{name}:={value}' for name, value in options.xacro_args.items()),
-        'base_link': options.base_link,
-        'tip_link': options.tip_link,
-        'tool_axis': ' '.join(options.tool_axis or ()),
-        'track': NO_TRACK if options.teleop else ' '.join(track),
-        'speed_scaling': options.speed_scaling,
-        'viewer': str(not options.no_viewer),
-        'page_port': str(options.page_port),
-        'sim': 'mujoco' if options.sim else NO_SIMULATION,
-        'rviz': 'false',
-    }
-    if options.servos:
-        given |= {'serial_port': options.servos, 'profile': options.profile}
-        given |= {'torque_limit': options.torque_limit, 'on_exit': options.on_exit}
-    if options.params_file is not None:
-        given['params_file'] = options.params_file
+    given = given_options(options) | {'viewer': str(not options.no_viewer), 'rviz': 'false'}
+    if options.track is None and not options.serial_port:
+        given['track'] = 'circle'
+    if options.teleop:
+        given['track'] = NO_TRACK
     if options.teleop and (tools := tools_of(given)[0]):
         raise InputError(f'--teleop is for robots with one tool; this one has the tools {join_names(tools)}')
     planned = plan(given, say)
@@ -267,10 +231,11 @@ def extra_parameters(planned: Plan) -> dict[str, dict[str, Any]]:
     return {'ik_node': robot, 'ik_plant': {**robot, **SIMULATED}}
 
 
-def check_page_port(port: int) -> None:
-    """Raise InputError if port is not available."""
+def check_page_port(given: str) -> None:
+    """Raise InputError if the port is not available."""
+    port = int(given) if given.isdecimal() else 0
     if not 0 < port < 65536:
-        raise InputError(f'--page-port must be from 1 to 65535, got {port}')
+        raise InputError(f'--page-port must be a whole number from 1 to 65535, got {given}')
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -335,10 +300,6 @@ def run(options: argparse.Namespace) -> int:
         for package in EXTRAS['viewer']:
             require(package, 'ik_demo')
         check_page_port(options.page_port)
-    if options.sim:
-        require('mujoco', 'ik_demo --sim')
-    if options.servos:
-        require('serial', 'ik_demo --servos')
     planned, nodes = programs(options)
     extra = extra_parameters(planned)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

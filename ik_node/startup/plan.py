@@ -241,15 +241,16 @@ class Planner:
         check_tracks(self._tracks, list(self.tools))
         self._simulated = given['sim'] != NO_SIMULATION
         if self._simulated:
-            require('mujoco', 'sim:=mujoco')
+            require('mujoco', 'a simulated arm')
         if self._simulated and 'real' in self._wanted:
-            raise InputError(f'real:=true and sim:={given["sim"]} exclude each other')
+            raise InputError(f'real and sim ({given["sim"]}) exclude each other')
         self._driven = bool(given['serial_port'])
         if self._driven and self._simulated:
             raise InputError(
-                f'serial_port:={given["serial_port"]} and sim:={given["sim"]} exclude each other'
+                f'serial_port ({given["serial_port"]}) and sim ({given["sim"]}) exclude each other'
             )
         if self._driven:
+            require('serial', 'a servo bus')
             read_profile(given['profile']).check_described(self._robot.joints)
         self._links = {name: given[name] for name in ('base_link', 'tip_link') if given[name]}
         self._tool: dict[str, Any] = {}
@@ -390,9 +391,8 @@ def default_robot(given: Mapping[str, str]) -> str:
     profile = read_profile(given['profile'])
     if not profile.robot:
         raise InputError(
-            f'ik_node has no description for profile {quoted(profile.name)}: give the URDF of the arm, as '
-            'ARM=path.urdf to make arm, --description-file path.urdf to ik_demo, or '
-            'description_file:=path.urdf to ros2 launch'
+            f'ik_node has no description for profile {quoted(profile.name)}: give the URDF of the arm as '
+            'description_file'
         )
     return profile.robot
 
@@ -404,7 +404,7 @@ def tools_of(given: Mapping[str, str]) -> tuple[dict[str, Tool], tuple[str, ...]
     """
     file = Path(given['params_file']).expanduser().absolute()
     if not file.is_file():
-        raise InputError(f'params_file:={given["params_file"]}: the file {file} does not exist')
+        raise InputError(f'params_file {given["params_file"]}: the file {file} does not exist')
     files = [file]
     own = tools_file(given['description_file'])
     if own is not None and not given['tip_link']:
@@ -412,7 +412,7 @@ def tools_of(given: Mapping[str, str]) -> tuple[dict[str, Tool], tuple[str, ...]
     tools = tools_in(files)
     if tools:
         for name in FOR_ONE_TOOL:
-            if given[name] != ARGUMENTS[name][0]:
+            if given[name] != ARGUMENTS[name].default:
                 raise InputError(
                     f'{name} is for robots with one tool; this one has the tools {join_names(tools)}. '
                     'Parameters '

@@ -129,7 +129,7 @@ def test_keys_move_the_arm_and_a_terminal_that_closes_leaves_nothing_behind():
 
 
 def test_emulated_servos_reach_a_goal_and_hold_the_arm_at_the_end(demo):
-    running = demo('--no-viewer', '--servos', 'emulated')
+    running = demo('--no-viewer', '--serial-port', 'emulated')
     running.wait_said('the arm is held where it is')
     running.wait_said('self-collision')  # ik_node is ready
     goto = Running('ik_goto', '0.25', '0.05', '0.15', domain=running.domain)

@@ -13,7 +13,7 @@ from programs import check_rejected, ran
 from shared_files import shared_path
 
 from ik_node.startup import demo as ik_demo
-from ik_node.startup.arguments import PARAMS_FILE, ROBOTS, tools_file
+from ik_node.startup.arguments import DEMO, PARAMS_FILE, ROBOTS, given_options, tools_file
 
 PRESETS = [(name, track) for name in ROBOTS for track in ('circle', 'figure_eight', 'spiral')]
 
@@ -34,15 +34,36 @@ def test_make_arm_gives_what_the_driver_of_servos_and_the_viewer_take():
     assert nodes['ik_viewer']['page_port'] == 8081
 
 
+def test_every_option_of_ik_demo_is_a_variable_of_make():
+    given = {
+        **dict.fromkeys(DEMO, '1'),
+        'description_file': 'my arm.urdf',
+        'track': 'line spiral',
+        'tool_axis': '-x',
+        'tool_point': '-1 0 0',
+        'sim': 'mujoco',
+        'on_exit': 'release',
+        'zero_from': 'homing',
+        'torque': 'false',
+    }
+    made = make('demo', *(f'{name.upper()}={value}' for name, value in given.items()))
+    options = ik_demo.parse(shlex.split(made.stdout.replace('\\\n', ' ').strip().splitlines()[-1])[1:])
+    read = given_options(options)
+    assert {name: read[name].strip() for name in DEMO} == given
+
+
 @pytest.mark.parametrize(
     ('given', 'says'),
     [
         (('demo', 'PORT=8081'), 'PORT is now PAGE_PORT: make demo PAGE_PORT=8081'),
         (('arm', 'PORT=emulated'), 'PORT is now SERIAL_PORT: make arm SERIAL_PORT=emulated'),
         (('arm', 'PAGE=8081'), 'PAGE is now PAGE_PORT: make arm PAGE_PORT=8081'),
+        (('demo', 'ARM=two_arms'), 'ARM is now DESCRIPTION_FILE: make demo DESCRIPTION_FILE=two_arms'),
+        (('demo', 'TRACKS=line spiral'), 'TRACKS is now TRACK: make demo TRACK=line spiral'),
+        (('arm', 'SPEED=0.5'), 'SPEED is now SPEED_SCALING: make arm SPEED_SCALING=0.5'),
     ],
 )
-def test_make_starts_nothing_for_the_name_of_a_port_in_earlier_versions(given, says):
+def test_make_starts_nothing_for_the_names_of_earlier_versions(given, says):
     made = make(*given)
     assert (made.returncode, made.stdout) == (2, '')
     assert says in made.stderr
@@ -50,6 +71,7 @@ def test_make_starts_nothing_for_the_name_of_a_port_in_earlier_versions(given, s
 
 def test_the_option_of_earlier_versions_is_told_as_the_one_of_now():
     check_rejected(ran(ik_demo, '--port', '8081'), 'argument --port: renamed to --page-port')
+    check_rejected(ran(ik_demo, '--servos', 'auto'), 'argument --servos: renamed to --serial-port')
 
 
 @pytest.mark.slow
@@ -64,9 +86,12 @@ def test_the_option_of_earlier_versions_is_told_as_the_one_of_now():
         (['--track', 'line', 'line'], 'track must be one track, got 2: line line'),
         (['--description-file', 'two_arms', '--teleop'], '--teleop is for robots with one tool'),
         (['--params-file', 'README.md'], 'README.md as a ROS parameter file'),
-        (['--servos', 'emulated', '--profile', 'omx_f'], 'ARM=path.urdf to make arm'),
-        (['--servos', 'emulated', '--description-file', 'seed_arm'], 'none of the joints of profile "so101"'),
-        (['--page-port', '99999'], '--page-port must be from 1 to 65535'),
+        (['--serial-port', 'emulated', '--profile', 'omx_f'], 'give the URDF of the arm as description_file'),
+        (
+            ['--serial-port', 'emulated', '--description-file', 'seed_arm'],
+            'none of the joints of profile',
+        ),
+        (['--page-port', '99999'], '--page-port must be a whole number from 1 to 65535'),
     ],
 )
 def test_wrong_arguments_are_told_in_one_line(arguments, says):
