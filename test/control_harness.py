@@ -69,17 +69,24 @@ def reject(
 class Rig:
     """A controller with a clock that only tick() moves."""
 
-    def __init__(self, model: ArmModel, *, measured: bool = False, active: bool = True) -> None:
+    def __init__(
+        self,
+        model: ArmModel,
+        settings: ArmSettings = SETTINGS,
+        *,
+        measured: bool = False,
+        active: bool = True,
+    ) -> None:
         self.reports: list[Report] = []
         self.output = Kept()
         self.controller = ArmController(self.reports.append, [self.output])
         self.model, self._measured = model, measured
         self.time = 100.0
-        self.settings = SETTINGS
+        self.settings = settings
         self.controller.expect_measured(measured)
         if active:
             self.controller.activate()
-        assert self.controller.configure(model, SETTINGS)
+        assert self.controller.configure(model, settings)
 
     @property
     def state(self) -> State:

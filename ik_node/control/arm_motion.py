@@ -229,6 +229,7 @@ ALTERNATIVES = 8  # number of other solutions to try
 HAND_GUIDING_SHARE = 0.25  # of the velocity limits
 CATCH_UP = 0.5  # share of the tolerance to which measurements must catch up before the arm continues
 FAR = 0.1  # [rad or m]
+SHARED = 'another tool shares some of these joints: only goal_pose, goal_point and goal_joints are supported'
 PROMPT = 0.001, 0.01  # [m, rad] from its target within which a joint has arrived at once
 ANNOUNCE_PERIOD = 0.1  # [s] between announcements of changes while the arm follows a moving target
 
@@ -488,7 +489,12 @@ class ArmMotion:
         )
 
     def check_goal(self, aim: Aim, tool: str) -> None:
-        """Raise InputError for a goal of a tool in another unit, or outside a workspace set by the user."""
+        """Raise InputError for a goal of a tool in another unit, or outside a workspace set by the user.
+
+        Also for a path of a tool that shares joints.
+        """
+        if isinstance(aim, ToolPath) and self._model.of(tool)[0].shared:
+            raise InputError(SHARED)
         arm = self._model.of(tool)[0].arm
         points = aim.points if isinstance(aim, ToolPath) else ()
         for point in (aim.position,) if isinstance(aim, Goal) else points:

@@ -29,6 +29,7 @@ from .arm_motion import ArmMotion, JointArbiter
 from .feedback import Feedback
 from .models import ArmModel, Columns, JointModel
 from .outputs import Output, Outputs
+from .preview import plan_goal
 from .requests import Aim, Level, Report, Request, Snapshot, TargetPlan, arrival_at, condition
 from .settings import ArmSettings
 from .solving import GoalSolver, goal_solver_of
@@ -839,18 +840,22 @@ class ArmController:
         with self._lock:
             self._check_epoch(epoch)
             solver, settings, joints = self._goal_solver, self._settings, self._joints
-            values, start = joints.values(self._feedback)[0], joints.start_of(request.tool)
-            follows, real = joints.arm.motion.follows, self._feedback.expected
-        joints.check_goal(wanted, request.tool)
-        plan = solver.find(wanted, request.tool, request.arrival, start, settings, real)
-        plan = joints.choose(plan, request.tool, values, follows)
+        plan = plan_goal(
+            joints,
+            solver,
+            settings,
+            wanted,
+            request.tool,
+            self._feedback,
+            arrival=request.arrival,
+            only_listed=self._outputs.only_listed,
+            lock=self._lock,
+        )
         with self._lock:
             self._check_epoch(epoch)
             if plan.path is not None and settings is not self._settings:
                 raise InputError('the limits changed while the path was planned: send the goal again')
             if plan.joints is not None:
-                if self._outputs.only_listed:
-                    self._joints.check_listed(plan)
                 fresh = self._fresh if self._feedback.expected else None
                 self._joints.pursue(plan, self._feedback, fresh)
                 self._goals += not bool(np.isnan(plan.joints).all())  # not of a gripper alone

@@ -375,6 +375,11 @@ class ArmSettings(HasTool):
         """Return the joints of the controller in its order, for the joints of an arm."""
         return arm_joints if self.controller_joints == ('',) else self.controller_joints
 
+    @property
+    def uses_controller(self) -> bool:
+        """Whether a controller carries out the commands, of listed_joints only."""
+        return bool(set(self.output.replace(',', ' ').split()) - {'joint_states'})
+
     def bounds(self) -> tuple[object, ...]:
         """Return what decides the position and velocity limits of a robot."""
         links = (self.base_link, self.tip_link) if any(self.joint_limit_margins) else ()

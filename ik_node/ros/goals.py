@@ -44,7 +44,6 @@ from .interfaces import (
 )
 from .reports import NO_CLOCK, NodeTime, diagnostic
 
-SHARED = 'another tool shares some of these joints: only goal_pose, goal_point and goal_joints are supported'
 REPEAT = 1.5  # [s] within which a repeated joint goal belongs to a stream and is not a new goal
 
 
@@ -151,8 +150,6 @@ class PathRequest(GoalRequest):
         poses = self.message.poses
         if not 0 < len(poses) <= MOST_POINTS:
             raise InputError(f'a path must have 1 to {MOST_POINTS} poses, got {len(poses)}')
-        if arm.model.shared:
-            raise InputError(SHARED)
         if arm.moving:
             raise InputError(MOVING)
         T = self._in_base(arm)

@@ -22,7 +22,7 @@ from std_srvs.srv import SetBool
 from visualization_msgs.msg import Marker, MarkerArray
 
 from ik_node.checks import Array
-from ik_node.control.arm_motion import JointArbiter
+from ik_node.control.arm_motion import SHARED, JointArbiter
 from ik_node.control.controller import ArmController, Inbox, Statistics
 from ik_node.control.locks import OrderedLock, Rank
 from ik_node.control.outputs import Output
@@ -39,7 +39,7 @@ from ik_node.solver.goal import Goal, Status
 from ik_node.steady import steady
 
 from . import interfaces
-from .goals import GOALS, SHARED, GoalContext, GoalRequest, Projection
+from .goals import GOALS, GoalContext, GoalRequest, Projection
 from .interfaces import (
     DELTA_JOINTS,
     DELTA_TWIST,

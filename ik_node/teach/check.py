@@ -10,14 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.arm_motion import ArmMotion, JointArbiter
-from ik_node.control.feedback import Feedback
-from ik_node.control.models import JointModel, Models, arms_of, build_models
-from ik_node.control.paths import JointPath, ToolPath
-from ik_node.control.requests import Aim
-from ik_node.control.settings import ArmSettings, RobotSettings
-from ik_node.control.solving import goal_solver_of
-from ik_node.errors import IkError, InputError, join_names, quoted
+from ik_node.control.paths import ToolPath
+from ik_node.control.preview import Preview
+from ik_node.errors import InputError, join_names, quoted
 from ik_node.model.arm import Arm
 from ik_node.model.joint import Joint
 from ik_node.solver.goal import Goal
@@ -30,7 +25,6 @@ REMEDY = 'choose a joint motion for it'
 SAME = 1e-3  # [rad or m] between joint positions that are the same
 MET = 1e-5  # [m] and [rad]: the errors of joints that lead to a point
 OTHER = 0.1  # [rad or m] between two configurations that meet the same goal
-LEAST_SCALING = 0.001  # the least speed_scaling of ik_node
 
 
 @dataclass(frozen=True)
@@ -49,12 +43,14 @@ class Finding:
 class Move:
     """How ik_node is asked to move to a point: to joints by name, or straight to a pose T_base_tip (4, 4).
 
-    end: positions by name of the joints of the arm when it has arrived.
+    end: positions by name of the joints of the arm when it has arrived. duration [s]: with the gripper's
+    motion, without the wait.
     """
 
     end: Mapping[str, float]
     joints: Mapping[str, float] | None = None
     T_base_tip: Array | None = None
+    duration: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,22 +75,28 @@ class CheckReport:
         """Whether the program may run."""
         return bool(self.moves)
 
+    @property
+    def duration(self) -> float:
+        """Time [s] from the start to the last point, with the waits."""
+        return sum(move.duration for move in self.moves) + sum(
+            p.wait for p in self.program.points[self.begin :]
+        )
+
 
 def check(
-    model: JointModel,
-    settings: ArmSettings,
+    preview: Preview,
     program: Program,
     start: Mapping[str, float],
     begin: int = 0,
     again: bool = False,
     before: CheckReport | None = None,
 ) -> CheckReport:
-    """Check a program for the arm of a model with the settings of its node.
+    """Check a program by what ik_node would do with its goals.
 
     start: positions by joint name. begin: number of the first point to visit. again: the program will start
     anew after its last point. before: an earlier check of the same program, whose configurations are kept.
     """
-    dry_run = DryRun(model, settings, program, start)
+    dry_run = DryRun(preview, program, start)
     if before is not None and before.program == program:
         dry_run.keep(before.moves)
     points = range(len(program.points))
@@ -103,40 +105,42 @@ def check(
     findings = tuple(dry_run.findings)
     if not points:
         findings = (Finding('', 'the program has no points'),)
-    prismatic = zip(model.joints.variables, model.joints.prismatic, strict=True)
-    result = CheckReport(program, dict(start), begin, again, settings.speed_scaling, findings)
+    result = CheckReport(program, dict(start), begin, again, preview.settings.speed_scaling, findings)
     if any(finding.serious for finding in findings):
         return result
     moves = tuple(dry_run.moves.get(k) or Move({}) for k in points)
-    return replace(result, moves=moves, prismatic=frozenset(name for name, slides in prismatic if slides))
+    joints = preview.model.joints
+    sliding = frozenset(
+        name for name, slides in zip(joints.variables, joints.prismatic, strict=True) if slides
+    )
+    return replace(result, moves=moves, prismatic=sliding)
 
 
 class DryRun:
-    """An arm in thought, which visits points by the motions that its node would make.
+    """A dry run: visits points by the motions that ik_node would make.
 
     findings: so far. moves: by index of the point, of those that can be reached.
     """
 
-    def __init__(
-        self, model: JointModel, settings: ArmSettings, program: Program, start: Mapping[str, float]
-    ) -> None:
+    def __init__(self, preview: Preview, program: Program, start: Mapping[str, float]) -> None:
         self.findings: list[Finding] = []
         self.moves: dict[int, Move] = {}
-        self._model, self._settings, self._program = model, settings, program
-        self._own, self._columns = model.of(program.tool)
-        self._places = {**model.joints.named(model.joints.rest), **start}  # of all variables
-        self._known = True  # the arm gets to where it is in thought
+        self._preview, self._program = preview, program
+        self._arm, self._solver = preview.arm, preview.solver
+        self._variables = preview.model.joints
+        self._positions = self._variables.named(self._variables.filled(start))
+        self._duration = 0.0  # of the motions of a visit [s]
+        self._known = True  # the arm would be at these positions: no motion before was rejected
         self._chosen: dict[int, Array] = {}  # configurations (n,) of points of the tool
-        # By point and rounded places before: the places after. A program that runs again moves the same way.
+        # By point and rounded positions before: those after. A program that runs again moves the same way.
         self._visits: dict[tuple[float, ...], dict[str, float]] = {}
 
     @property
-    def _arm(self) -> Arm:
-        return self._own.arm
-
-    @property
     def _q(self) -> Array:
-        return np.array([self._places[name] for name in self._arm.joint_names])
+        return np.array([self._positions[name] for name in self._arm.joint_names])
+
+    def _named(self, q: Array) -> dict[str, float]:
+        return dict(zip(self._arm.joint_names, q.tolist(), strict=True))
 
     def keep(self, moves: Sequence[Move]) -> None:
         """Use the configurations of earlier moves, by index, that still lead to their points."""
@@ -149,16 +153,17 @@ class DryRun:
                 continue
             q = np.array([move.joints[name] for name in self._arm.joint_names])
             within = bool((q >= self._arm.lower).all() and (q <= self._arm.upper).all())
-            if within and max(self._own.solver.errors(goal_of(point), q)) < MET:
+            if within and max(self._solver.errors(goal_of(point), q)) < MET:
                 self._chosen[number] = q
 
     def visit(self, number: int) -> None:
         """Move to a point, or note why that is impossible; then the arm is at the point all the same."""
         point = self._program.points[number]
-        begin = number, *(round(value, DIGITS) for value in self._places.values())
+        begin = number, *(round(value, DIGITS) for value in self._positions.values())
         if begin in self._visits and self._known:
-            self._places = self._visits[begin]
+            self._positions = self._visits[begin]
             return
+        self._duration = 0.0
         try:
             move = self._moved(number, point)
             self._grip(point)
@@ -166,8 +171,8 @@ class DryRun:
             self._note(Finding(point.name, str(error)))
             self._known = False
             return
-        self._visits[begin] = dict(self._places)
-        first = self.moves.setdefault(number, move)
+        self._visits[begin] = self._positions
+        first = self.moves.setdefault(number, replace(move, duration=self._duration))
         apart = _farthest(first.end, move.end)
         if apart is not None:
             sentence = f'a second run would reach it with a different {apart}: {REMEDY}'
@@ -183,13 +188,13 @@ class DryRun:
             return self._line(point, q)
         if q is None:
             q = self._configuration(number)
-        joints = dict(zip(self._arm.joint_names, q.tolist(), strict=True))
-        known, before = self._known, self._q
+        joints = self._named(q)
+        known, before = self._known, self._positions
         self._known = True
         if known:
             self._go(joints, point.speed)
             self._tell_other_branch(point, before, q)
-        self._places |= joints
+        self._positions = {**self._positions, **joints}
         return Move(joints, joints=joints)
 
     def _line(self, point: Point, q: Array | None) -> Move:
@@ -207,36 +212,29 @@ class DryRun:
         else:  # only whether the point itself can be reached
             end = self._solved(goal, self._q) if q is None else q
         self._known = True
-        joints = dict(zip(self._arm.joint_names, end.tolist(), strict=True))
-        self._places |= joints
+        joints = self._named(end)
+        self._positions = {**self._positions, **joints}
         if q is not None:
-            apart = _farthest(dict(zip(self._arm.joint_names, q.tolist(), strict=True)), joints)
+            apart = _farthest(self._named(q), joints)
             if apart is not None:
                 raise InputError(f'the line ends there with a different {apart}: {REMEDY}')
         T = tip_pose(position, direction, self._arm.tool_axis, self._arm.tool_point)
         return Move(joints, T_base_tip=T)
 
-    def _go(self, aim: Aim, speed: float) -> None:
-        """Move as the node would. Raises InputError where it would reject the goal."""
-        scaled = max(self._settings.speed_scaling * speed, LEAST_SCALING)
-        settings = replace(self._settings, speed_scaling=scaled)
-        joints = ArmMotion(self._model, settings, self._places, JointArbiter())
-        values, start = joints.values(Feedback())[0], joints.start_of(self._program.tool)
-        joints.check_goal(aim, self._program.tool)
-        plan = goal_solver_of(self._model).find(aim, self._program.tool, 0.0, start, settings)
-        plan = joints.choose(plan, self._program.tool, values)
-        if plan.partial or plan.joints is None:
-            raise InputError(plan.message)
-        targets = zip(self._model.joint_names, plan.joints.tolist(), strict=True)
-        self._places |= {name: target for name, target in targets if not math.isnan(target)}
-        self._places |= plan.others
+    def _go(self, aim: ToolPath | Mapping[str, float], speed: float) -> None:
+        """Move as ik_node would. Raises InputError where it would reject the goal."""
+        motion = self._preview.motion(aim, self._positions, speed)
+        if not motion.solved:
+            raise InputError(motion.message)
+        self._positions = motion.end
+        self._duration += motion.duration
 
     def _grip(self, point: Point) -> None:
         name = self._program.gripper
         if point.gripper is None:
             return
-        if name not in self._model.joints.variables or name in self._model.joint_names:
-            others = [one for one in self._model.joints.variables if one not in self._model.joint_names]
+        others = [one for one in self._variables.variables if one not in self._preview.model.joint_names]
+        if name not in others:
             raise InputError(
                 f'there is no gripper joint {quoted(name)}; joints off the arm: {join_names(others)}'
             )
@@ -258,7 +256,7 @@ class DryRun:
                 f'the point names joints {join_names(point.joints)}, but the arm has {join_names(names)}; '
                 'programs for other arms must use tool points'
             )
-        targets = self._own.joint_targets(point.joints)
+        targets = self._preview.model.joint_targets(point.joints)
         return np.array([targets[name] for name in names])
 
     def _configuration(self, number: int) -> Array:
@@ -290,7 +288,7 @@ class DryRun:
             owners.append(None if point.motion == LINE else number)
         rows = np.array([goal.packed for goal in goals])
         directions = None if goals[0].direction is None else rows[:, 3:6]
-        path = self._own.solver.solve_path(rows[:, :3], directions, seed, PATIENCE)
+        path = self._solver.solve_path(rows[:, :3], directions, seed, PATIENCE)
         for owner, q, solved in zip(owners, path.q, path.solved, strict=True):
             if owner is not None and solved:
                 self._chosen[owner] = q
@@ -298,22 +296,21 @@ class DryRun:
             self._chosen[first] = self._solved(goals[0], seed)
 
     def _solved(self, goal: Goal, seed: Array) -> Array:
-        found = self._own.solver.solve(goal, np.clip(seed, self._arm.lower, self._arm.upper))
+        found = self._solver.solve(goal, np.clip(seed, self._arm.lower, self._arm.upper))
         if not found.solved:
             raise InputError(f'{found.status.value}: {found.reason}')
         return found.q
 
-    def _tell_other_branch(self, point: Point, before: Array, q: Array) -> None:
+    def _tell_other_branch(self, point: Point, before: Mapping[str, float], q: Array) -> None:
         """Note if a straight motion would come to the same place with other joints than q (n,)."""
         position, direction = self._arm.fk(q)
-        end = before
         try:
-            for stretch in ToolPath(position[None], direction[None]).stretches(*self._arm.fk(before), None):
-                end = JointPath(self._own.solver, stretch, end).rows[-1]
-        except IkError:
+            straight = self._preview.motion(ToolPath(position[None], direction[None]), before, point.speed)
+        except InputError:
             return  # there is no straight motion, so no branch of it
+        end = np.array([straight.end[name] for name in self._arm.joint_names])
         apart = np.where(self._arm.idle, 0.0, np.abs(end - q))
-        if apart.max() > OTHER:
+        if straight.solved and apart.max() > OTHER:
             name = self._arm.joint_names[int(apart.argmax())]
             sentence = f'the arm changes its configuration on the way, mainly of joint {quoted(name)}'
             self._note(Finding(point.name, sentence, serious=False))
@@ -345,34 +342,3 @@ def _farthest(one: Mapping[str, float], other: Mapping[str, float]) -> str | Non
     apart = {name: abs(one[name] - other.get(name, math.inf)) for name in one}
     name = max(apart, key=lambda joint: apart[joint])
     return f'position of joint {quoted(name)}' if apart[name] > SAME else None
-
-
-class Checker:
-    """Checks programs; building the models of a robot takes longer than a check. For one thread."""
-
-    def __init__(self) -> None:
-        self._built: tuple[str, RobotSettings] | None = None
-        self._models: Models = {}
-
-    def check(
-        self,
-        text: str,
-        settings: RobotSettings,
-        program: Program,
-        start: Mapping[str, float],
-        begin: int = 0,
-        again: bool = False,
-        before: CheckReport | None = None,
-    ) -> CheckReport:
-        """Check a program for a robot description with the settings of its node; arguments as of check.
-
-        Raises IkError if there is no such arm.
-        """
-        if program.tool not in settings.arms:
-            names = join_names(name or 'the only one' for name in settings.arms)
-            raise InputError(f'there is no tool {quoted(program.tool)}; tools: {names}')
-        if self._built is None or text != self._built[0] or not settings.same_models(self._built[1]):
-            self._models = build_models(text, settings, {})
-            self._built = text, settings
-        model = next(one for first, one in self._models.items() if program.tool in arms_of(first, one))
-        return check(model, settings.arms[program.tool], program, start, begin, again, before)

@@ -22,6 +22,7 @@ from rclpy.task import Future
 from std_srvs.srv import SetBool
 
 from ik_node.checks import Array
+from ik_node.control.preview import Previews
 from ik_node.errors import IkError, InputError, quoted
 from ik_node.model.arm import Arm, tool_at
 from ik_node.model.joint import Joint
@@ -30,7 +31,7 @@ from ik_node.ros.programs.player import Player
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 from ik_node.steady import steady
-from ik_node.teach.check import Checker, CheckReport, carries
+from ik_node.teach.check import CheckReport, carries, check
 from ik_node.teach.program import JOINT, LEAST_SPEED, LINE, LONGEST_WAIT, MOTIONS, Point, Program
 from ik_node.teach.runner import Runner, State
 
@@ -455,7 +456,7 @@ class Runs:
         self._worker: Worker[CheckReport | str] = Worker(
             events, 'teach', 'unexpected error, please report it: the log of ik_viewer has the details'
         )
-        self._checker = Checker()  # of the thread
+        self._previews = Previews()  # of the thread
         self._request: RunRequest | None = None  # what is being prepared
         self._submitted = False
         self._aborted = ''  # why
@@ -558,15 +559,16 @@ class Runs:
         again = request.what != STEP and request.loops - passes != 1
         settings, start = player.settings, dict(player.joints)
         assert settings is not None
-        before, checker = self.checked, self._checker
+        before, previews = self.checked, self._previews
 
-        def check() -> CheckReport | str:
+        def checked() -> CheckReport | str:
             try:
-                return checker.check(request.text, settings, request.program, start, begin, again, before)
+                preview = previews.of(request.text, settings, request.program.tool)
+                return check(preview, request.program, start, begin, again, before)
             except IkError as error:
                 return str(error)
 
-        self._worker.submit(check, partial(self._take, player, request))
+        self._worker.submit(checked, partial(self._take, player, request))
 
     def _take(self, player: Player, request: RunRequest, report: CheckReport | str) -> None:
         """Begin a run if its check has passed."""

@@ -12,13 +12,14 @@ from small_arm import ARM_JOINTS, arm_urdf, folding_urdf
 
 from ik_node.control.models import ArmModel
 from ik_node.control.paths import ToolPath
+from ik_node.control.preview import Preview, Previews
 from ik_node.control.settings import ArmSettings, RobotSettings
 from ik_node.control.states import State
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.share import share_path
 from ik_node.solver.goal import Goal
-from ik_node.teach.check import Checker, CheckReport, DryRun, check
+from ik_node.teach.check import CheckReport, DryRun, check
 from ik_node.teach.program import LINE, Point, Program
 
 pytestmark = pytest.mark.slow
@@ -80,7 +81,7 @@ def run(model: ArmModel, checked: CheckReport, places: dict[str, float]) -> list
 
 
 def test_a_controller_ends_each_motion_where_the_check_says(model: ArmModel, program: Program) -> None:
-    checked = check(model, SETTINGS, program, ZERO, again=True)
+    checked = check(Preview(model, SETTINGS), program, ZERO, again=True)
     assert checked.passed, checked.findings
     assert not checked.findings
     for move, end in zip(checked.moves, run(model, checked, ZERO), strict=True):
@@ -96,7 +97,7 @@ def test_a_controller_ends_each_motion_where_the_check_says(model: ArmModel, pro
 def test_every_point_out_of_reach_is_named(model: ArmModel, program: Program) -> None:
     points = [replace(p, position=FAR) if p.name in ('above', 'across') else p for p in program.points]
     far = replace(program, points=tuple(points))
-    checked = check(model, SETTINGS, far, ZERO, again=True)
+    checked = check(Preview(model, SETTINGS), far, ZERO, again=True)
     assert not checked.passed
     assert not checked.moves
     assert [finding.point for finding in checked.findings if finding.serious] == ['above', 'across']
@@ -118,7 +119,9 @@ def test_every_point_out_of_reach_is_named(model: ArmModel, program: Program) ->
     ],
 )
 def test_what_the_node_would_reject_is_rejected(model: ArmModel, point: Point, said: str) -> None:
-    checked = check(model, SETTINGS, Program((Point('first', joints=AT), point), gripper='finger'), ZERO)
+    checked = check(
+        Preview(model, SETTINGS), Program((Point('first', joints=AT), point), gripper='finger'), ZERO
+    )
     assert not checked.passed
     (finding,) = checked.findings
     assert finding.point == 'p'
@@ -127,12 +130,14 @@ def test_what_the_node_would_reject_is_rejected(model: ArmModel, point: Point, s
 
 @pytest.mark.parametrize('gripper', ['claw', 'yaw'])
 def test_a_gripper_must_be_a_joint_off_the_arm(model: ArmModel, gripper: str) -> None:
-    checked = check(model, SETTINGS, Program((Point('p', joints=AT, gripper=0.0),), gripper=gripper), ZERO)
+    checked = check(
+        Preview(model, SETTINGS), Program((Point('p', joints=AT, gripper=0.0),), gripper=gripper), ZERO
+    )
     assert 'joints off the arm: "finger"' in str(checked.findings[0])
 
 
 def test_an_empty_program_does_not_pass(model: ArmModel) -> None:
-    checked = check(model, SETTINGS, Program(), ZERO)
+    checked = check(Preview(model, SETTINGS), Program(), ZERO)
     assert not checked.passed
     assert [str(one) for one in checked.findings] == ['the program has no points']
 
@@ -141,8 +146,8 @@ def test_the_settings_of_the_node_count(model: ArmModel) -> None:
     """A workspace of the user forbids a motion that is possible without."""
     narrow = replace(SETTINGS, workspace=(0.3, -0.2, -0.5, 0.7, 0.2, 0.5))
     program = Program((Point('in', joints=AT), Point('out', joints={**AT, 'yaw': 1.5})))
-    assert check(model, SETTINGS, program, AT).passed
-    checked = check(model, narrow, program, AT)
+    assert check(Preview(model, SETTINGS), program, AT).passed
+    checked = check(Preview(model, narrow), program, AT)
     assert [finding.point for finding in checked.findings] == ['out']
     assert 'would leave the workspace' in str(checked.findings[0])
 
@@ -153,12 +158,12 @@ def test_a_change_of_configuration_is_told_at_its_point(model: ArmModel) -> None
     other = max(others, key=lambda q: abs(q[2] - AT['elbow']))
     near = dict(zip(ARM_JOINTS, other.tolist(), strict=True))
     points = (Point('one', joints=AT), place(model, (0.0, 0.05, 0.0), name='two', near=near))
-    checked = check(model, SETTINGS, Program(points), AT)
+    checked = check(Preview(model, SETTINGS), Program(points), AT)
     assert checked.passed
     assert [finding.point for finding in checked.findings] == ['two']
     assert 'changes its configuration' in str(checked.findings[0])
     assert checked.moves[1].end == pytest.approx(near, abs=1e-4)
-    assert not check(model, SETTINGS, Program((points[0], replace(points[1], near=AT))), AT).findings
+    assert not check(Preview(model, SETTINGS), Program((points[0], replace(points[1], near=AT))), AT).findings
 
 
 def test_a_line_decides_the_configuration_before_it(model: ArmModel) -> None:
@@ -173,8 +178,8 @@ def test_a_line_decides_the_configuration_before_it(model: ArmModel) -> None:
         near = dict(zip(ARM_JOINTS, nearest.q.tolist(), strict=True))
         first = Point('a', position=tuple(position), direction=tuple(direction), near=near)
         line = Point('b', position=tuple(end), direction=tuple(direction), motion=LINE)
-        alone = check(model, SETTINGS, Program((Point('a', joints=near), line)), near)
-        if not alone.passed and check(model, SETTINGS, Program((first, line)), near).passed:
+        alone = check(Preview(model, SETTINGS), Program((Point('a', joints=near), line)), near)
+        if not alone.passed and check(Preview(model, SETTINGS), Program((first, line)), near).passed:
             return
     raise AssertionError('no example')
 
@@ -187,21 +192,21 @@ def test_a_loop_that_comes_back_otherwise_is_rejected(model: ArmModel) -> None:
     other = max(others, key=lambda q: abs(q[2] - AT['elbow']))
     back = Point('back', joints=dict(zip(ARM_JOINTS, other.tolist(), strict=True)))
     first = Point('first', position=tuple(end), direction=tuple(direction), motion=LINE)
-    assert check(model, SETTINGS, Program((first, back)), AT).passed
-    checked = check(model, SETTINGS, Program((first, back)), AT, again=True)
+    assert check(Preview(model, SETTINGS), Program((first, back)), AT).passed
+    checked = check(Preview(model, SETTINGS), Program((first, back)), AT, again=True)
     assert [finding.point for finding in checked.findings if finding.serious] == ['first']
     assert 'a second run would reach it with' in str(next(f for f in checked.findings if f.serious))
 
 
 def test_a_run_continues_with_the_same_configurations(model: ArmModel, program: Program) -> None:
-    whole = check(model, SETTINGS, program, ZERO, again=True)
+    whole = check(Preview(model, SETTINGS), program, ZERO, again=True)
     middle = dict(whole.moves[2].end)
-    rest = check(model, SETTINGS, program, middle, begin=3, again=True, before=whole)
+    rest = check(Preview(model, SETTINGS), program, middle, begin=3, again=True, before=whole)
     assert rest.passed
     assert rest.begin == 3
     for one, other in zip(whole.moves, rest.moves, strict=True):
         assert other.end == pytest.approx(one.end, abs=1e-6)
-    once = check(model, SETTINGS, program, middle, begin=3, before=whole)
+    once = check(Preview(model, SETTINGS), program, middle, begin=3, before=whole)
     assert once.passed
     assert once.moves[3].end == pytest.approx(whole.moves[3].end, abs=1e-6)
 
@@ -212,9 +217,9 @@ def test_a_second_run_makes_the_same_motions_and_is_not_planned_again(
     moved: list[object] = []
     go = DryRun._go
     monkeypatch.setattr(DryRun, '_go', lambda *given: (moved.append(given), go(*given))[1])
-    check(model, SETTINGS, program, ZERO)
+    check(Preview(model, SETTINGS), program, ZERO)
     once = len(moved)
-    check(model, SETTINGS, program, ZERO, again=True)
+    check(Preview(model, SETTINGS), program, ZERO, again=True)
     assert len(moved) - once < 2 * once  # the gripper is open at the first points of the second run
 
 
@@ -227,7 +232,7 @@ def test_a_collision_on_the_way_is_told() -> None:
     start = dict.fromkeys(names, 0.0)
     for q in rng.uniform(folding.arm.lower, folding.arm.upper, (200, len(names))):
         program = Program((Point('folded', joints=dict(zip(names, q.tolist(), strict=True))),))
-        checked = check(folding, settings, program, start)
+        checked = check(Preview(folding, settings), program, start)
         if not checked.passed:
             assert 'link' in str(checked.findings[0])
             return
@@ -236,12 +241,12 @@ def test_a_collision_on_the_way_is_told() -> None:
 
 def test_joints_of_an_earlier_check_are_not_kept_for_another_robot(model: ArmModel) -> None:
     program = Program((place(model, (0.0, 0.1, 0.0), name='above', near=AT),))
-    before = check(model, SETTINGS, program, ZERO)
+    before = check(Preview(model, SETTINGS), program, ZERO)
     assert before.passed
-    again = check(model, SETTINGS, program, ZERO, before=before)
+    again = check(Preview(model, SETTINGS), program, ZERO, before=before)
     assert again.moves[0].joints == before.moves[0].joints
     longer = ArmModel.build(arm_urdf().replace('xyz="0.3 0 0"', 'xyz="0.36 0 0"'), SETTINGS)
-    after = check(longer, SETTINGS, program, ZERO, before=before)
+    after = check(Preview(longer, SETTINGS), program, ZERO, before=before)
     assert after.passed
     q = np.array([after.moves[0].joints[name] for name in ARM_JOINTS])
     assert np.allclose(longer.arm.fk(q)[0], program.points[0].position, atol=1e-5)
@@ -262,6 +267,6 @@ def test_the_gripper_of_another_arm_is_rejected() -> None:
     point = Point('there', joints=dict.fromkeys(Arm(robot, 'right_tool0').joint_names, 0.1), gripper=0.01)
     for side, passed in (('right', True), ('left', False)):
         program = Program((point,), tool='right', gripper=f'{side}_gripper')
-        found = Checker().check(text, settings, program, start)
+        found = check(Previews().of(text, settings, program.tool), program, start)
         assert found.passed == passed, found.findings
     assert '"left_gripper"' in str(found.findings[0])

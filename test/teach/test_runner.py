@@ -10,6 +10,7 @@ from small_arm import ARM_JOINTS
 
 from ik_node.control.models import ArmModel
 from ik_node.control.paths import ToolPath
+from ik_node.control.preview import Preview
 from ik_node.errors import InputError
 from ik_node.teach.check import CheckReport, check
 from ik_node.teach.program import LINE, Point, Program
@@ -31,7 +32,7 @@ def checked(model: ArmModel) -> CheckReport:
         ),
         gripper='finger',
     )
-    found = check(model, SETTINGS, program, ZERO, again=True)
+    found = check(Preview(model, SETTINGS), program, ZERO, again=True)
     assert found.passed, found.findings
     return found
 
@@ -140,7 +141,7 @@ def test_single_steps_move_to_one_point(model: ArmModel, checked: CheckReport) -
 
 @pytest.mark.slow
 def test_the_same_joint_goal_waits_until_it_is_not_a_repeat(model: ArmModel) -> None:
-    one = check(model, SETTINGS, Program((Point('only', joints=AT),)), AT, again=True)
+    one = check(Preview(model, SETTINGS), Program((Point('only', joints=AT),)), AT, again=True)
     table = Table(model, Runner(one, loops=2))
     table.rig.go(**AT)
     table.rig.settle()
@@ -285,9 +286,9 @@ def test_its_own_report_that_comes_again_is_no_goal_of_somebody_else(checked: Ch
 
 @pytest.mark.slow
 def test_a_program_that_has_not_passed_does_not_run(model: ArmModel) -> None:
-    failed = check(model, SETTINGS, Program((Point('far', position=(3.0, 0.0, 0.0)),)), ZERO)
+    failed = check(Preview(model, SETTINGS), Program((Point('far', position=(3.0, 0.0, 0.0)),)), ZERO)
     with pytest.raises(InputError, match='has not passed'):
         Runner(failed)
-    once = check(model, SETTINGS, Program((Point('p', joints=AT),)), ZERO)
+    once = check(Preview(model, SETTINGS), Program((Point('p', joints=AT),)), ZERO)
     with pytest.raises(InputError, match='one run only'):
         Runner(once, loops=2)

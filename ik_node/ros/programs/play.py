@@ -13,13 +13,14 @@ from std_msgs.msg import String
 
 from ik_node.arguments import PlainParser
 from ik_node.console import run, say, without_ros
+from ik_node.control.preview import Previews
 from ik_node.errors import OTHER_USER, InputError, quoted
 from ik_node.ros.interfaces import DESCRIPTION
 from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.run import Spinner, begin
 from ik_node.ros.sessions import join
 from ik_node.steady import steady
-from ik_node.teach.check import Checker, CheckReport
+from ik_node.teach.check import CheckReport, check
 from ik_node.teach.program import Program
 from ik_node.teach.runner import Runner, State
 
@@ -56,7 +57,8 @@ class Play:
                 raise InputError(self._player.interruption)
         settings = self._player.settings
         assert settings is not None
-        return Checker().check(self._text, settings, self._program, self._player.joints, again=again)
+        preview = Previews().of(self._text, settings, self._program.tool)
+        return check(preview, self._program, self._player.joints, again=again)
 
     def run(self, checked: CheckReport, loops: int) -> Runner:
         """Run a checked program, say where it is, and return its runner."""
@@ -134,7 +136,7 @@ def _play(arguments: argparse.Namespace) -> int:
             say('the program is rejected; the arm has not moved')
             return 1
         if arguments.check:
-            say('the program can run from the present pose of the arm')
+            say(f'the program can run from the present pose of the arm and takes {checked.duration:.1f} s')
             return 0
         runner = play.run(checked, arguments.loops)
         say('finished' if runner.state is State.FINISHED else f'ended: {runner.sentence}')

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Preview: what ik_node would do with a goal, without moving anything; for the page and for programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+
+from ik_node.checks import Array
+from ik_node.errors import InputError, join_names, quoted
+from ik_node.model.arm import Arm
+from ik_node.solver.solver import IkSolver
+
+from .arm_motion import ArmMotion, JointArbiter
+from .checks import MotionCheck, States
+from .feedback import Feedback
+from .models import JointModel, Models, arms_of, build_models
+from .motion import SPACING, JointMotion
+from .requests import Aim, TargetPlan
+from .settings import ArmSettings, RobotSettings
+from .solving import GoalSolver, goal_solver_of
+
+SLOWEST = 0.001  # the least speed_scaling
+NO_LOCK = nullcontext()
+
+
+def plan_goal(
+    joints: ArmMotion,
+    solver: GoalSolver,
+    settings: ArmSettings,
+    aim: Aim,
+    tool: str,
+    feedback: Feedback,
+    *,
+    arrival: float = 0.0,
+    only_listed: bool = False,
+    lock: AbstractContextManager[object] = NO_LOCK,
+) -> TargetPlan:
+    """Return what an arm does with a goal of a tool that was received at arrival, from where it is now.
+
+    only_listed: a controller moves only its own joints. lock: held while the motion of the arm is read.
+    Raises InputError with the reason for which the goal is rejected.
+    """
+    with lock:
+        values, start = joints.values(feedback)[0], joints.start_of(tool)
+        follows, real = joints.arm.motion.follows, feedback.expected
+    joints.check_goal(aim, tool)
+    plan = solver.find(aim, tool, arrival, start, settings, real)
+    plan = joints.choose(plan, tool, values, follows)
+    if only_listed and plan.joints is not None:
+        joints.check_listed(plan)
+    return plan
+
+
+def _duration(motion: JointMotion) -> float:
+    """Return the time [s] until a motion rests; steps it to its plan."""
+    passed = 0.0
+    while math.isnan(motion.remaining):
+        motion.step(SPACING)
+        passed += SPACING
+    return passed + motion.remaining
+
+
+@dataclass(frozen=True, eq=False)
+class PreviewedMotion:
+    """A motion that ik_node would make from rest to rest.
+
+    end: positions of all variables by name when it has arrived. duration [s]. solved: it meets the goal, or
+    follows the whole path. message: as ik_node reports it.
+    """
+
+    end: dict[str, float]
+    duration: float
+    solved: bool
+    message: str
+
+
+class Preview:
+    """What the node of a model would do with goals of a tool. arm, solver: those of the tool."""
+
+    def __init__(self, model: JointModel, settings: ArmSettings, tool: str = '') -> None:
+        self.model, self.settings, self.tool = model, settings, tool
+        self._own = model.of(tool)[0]
+        self._check = MotionCheck(model, settings)
+
+    @property
+    def arm(self) -> Arm:
+        return self._own.arm
+
+    @property
+    def solver(self) -> IkSolver:
+        return self._own.solver
+
+    def rejection(self, q: Array, values: Mapping[str, float], from_rest: bool = False) -> str:
+        """Return why the arm may not go to joints q (arm.n,), '' if it may.
+
+        values: where the joints are, by name. from_rest: the arm rests there, so the motion is judged, too;
+        otherwise only its end, which is much faster.
+        """
+        named = dict(zip(self.arm.joint_names, q.tolist(), strict=True))
+        if from_rest:
+            try:
+                self.motion(named, values)
+            except InputError as error:
+                return str(error)
+            return ''
+        there = self.model.joints.filled({**values, **named})
+        violation = self._check.violation(States.configuration(there))
+        return '' if violation is None else violation.sentence
+
+    def motion(self, aim: Aim, values: Mapping[str, float], speed: float = 1.0) -> PreviewedMotion:
+        """Return the motion to a goal from rest at positions by name. Raises InputError for a rejected goal.
+
+        speed: share of speed_scaling.
+        """
+        model, tool = self.model, self.tool
+        settings = replace(self.settings, speed_scaling=max(self.settings.speed_scaling * speed, SLOWEST))
+        joints, feedback = ArmMotion(model, settings, values, JointArbiter()), Feedback()
+        feedback.take(values, 0.0, 0.0)  # joints off the arm are where they were measured
+        plan = plan_goal(
+            joints, goal_solver_of(model), settings, aim, tool, feedback, only_listed=settings.uses_controller
+        )
+        end = model.joints.named(joints.values(feedback)[0])
+        if plan.joints is not None:
+            joints.pursue(plan, feedback, None)
+        for group in joints.groups:
+            end |= dict(zip(group.names, group.target.tolist(), strict=True))
+        solved = plan.joints is not None and not plan.partial
+        solved = solved and (plan.solution is None or plan.solution.solved)
+        duration = max(_duration(group.motion.twin()) for group in joints.groups)
+        return PreviewedMotion(end, duration, solved, plan.message)
+
+
+class Previews:
+    """The previews of a robot; its models are built again only for another description or other settings.
+
+    For one thread.
+    """
+
+    def __init__(self) -> None:
+        self._built: tuple[str, RobotSettings] | None = None
+        self._models: Models = {}
+
+    def of(self, text: str, settings: RobotSettings, tool: str) -> Preview:
+        """Return the preview of a tool, with a description and the settings of its node. Raises IkError."""
+        if tool not in settings.arms:
+            names = join_names(name or 'the only one' for name in settings.arms)
+            raise InputError(f'there is no tool {quoted(tool)}; tools: {names}')
+        if self._built is None or text != self._built[0] or not settings.same_models(self._built[1]):
+            self._models = build_models(text, settings, {})
+            self._built = text, settings
+        model = next(one for first, one in self._models.items() if tool in arms_of(first, one))
+        return Preview(model, settings.arms[tool], tool)

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A preview says of every goal what the controller then does: the reason, or the motion and its duration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from control_harness import PERIOD, SETTINGS, Rig
+from small_arm import ARM_JOINTS, arm_urdf, folding_urdf
+
+from ik_node.control.models import ArmModel
+from ik_node.control.paths import ToolPath
+from ik_node.control.preview import Preview
+from ik_node.control.settings import ArmSettings
+from ik_node.errors import InputError
+from ik_node.model.urdf.description import load_description
+from ik_node.share import share_path
+
+pytestmark = pytest.mark.slow
+
+TOOL = {'tip_link': 'hand', 'tool_axis': (1.0, 0.0, 0.0), 'tool_point': (0.05, 0.0, 0.0)}
+LIMITS = """
+joint_limits:
+  joint1: {has_position_limits: true, min_position: -0.4, max_position: 0.4}
+  joint2: {has_velocity_limits: true, max_velocity: 0.3}
+"""
+
+
+def rules(name: str, folder: Path) -> tuple[str, dict[str, Any], str]:
+    """Return a description, settings, and a word of the rejections that they cause."""
+    if name == 'collision':
+        pytest.importorskip('coal')
+        return folding_urdf(), TOOL, 'link "'
+    if name == 'cone':
+        return load_description(share_path('urdf', 'ball_joint_arm.urdf.xacro')), {}, 'ball joint'
+    seed = load_description(share_path('urdf', 'seed_arm.urdf.xacro'))
+    if name == 'limits file':
+        (folder / 'limits.yaml').write_text(LIMITS)
+        return seed, {'joint_limits_file': str(folder / 'limits.yaml')}, 'limits are -0.4 to 0.4'
+    if name == 'margins':
+        return seed, {'joint_limit_margins': (0.6,)}, 'cannot move to'
+    return seed, {'workspace': (-0.3, -0.5, 0.0, 0.8, 0.5, 0.9)}, 'workspace'
+
+
+@pytest.mark.parametrize('name', ['limits file', 'margins', 'workspace', 'collision', 'cone'])
+def test_the_preview_of_a_goal_is_what_the_controller_does(name: str, tmp_path: Path) -> None:
+    text, given, word = rules(name, tmp_path)
+    settings = ArmSettings(**given)
+    model = ArmModel.build(text, settings)
+    free = ArmModel.build(text, ArmSettings(**(TOOL if given is TOOL else {}))).arm  # without the rules
+    preview, rig, rng = Preview(model, settings), Rig(model, settings), np.random.default_rng(4)
+    rig.tick(2)
+    said, moved = '', 0
+    for number, q in enumerate(rng.uniform(free.lower, free.upper, (15, free.n))):
+        q = np.clip(q, model.arm.lower, model.arm.upper) if number % 2 else q
+        goal: Any = dict(zip(free.joint_names, q.tolist(), strict=True))
+        snapshot = rig.controller.snapshot()
+        assert snapshot is not None
+        if number % 3 == 0:
+            position, direction = free.fk(0.8 * snapshot.position + 0.2 * q)
+            goal = ToolPath(position[None], direction[None])
+        try:
+            found = preview.motion(goal, model.joints.named(snapshot.values))
+            reason = ''
+        except InputError as error:
+            reason = str(error)
+        report = rig.ask(goal)
+        if reason:
+            assert report.message == f'test rejected: {reason}'
+            said += reason
+            continue
+        assert report.message == found.message
+        began = rig.time
+        rig.settle()
+        moved += 1
+        assert rig.time - began == pytest.approx(found.duration, abs=2.5 * PERIOD)
+        assert [rig.position(joint) for joint in model.joints.variables] == pytest.approx(
+            list(found.end.values()), abs=1e-9
+        )
+    assert word in said
+    assert moved >= 3
+
+
+def test_what_a_controller_does_not_move_is_rejected() -> None:
+    """A gripper that is not among controller_joints ends no program in the middle."""
+    settings = replace(SETTINGS, output='joint_trajectory', controller_joints=ARM_JOINTS)
+    model = ArmModel.build(arm_urdf(), settings)
+    rest = model.joints.named(model.joints.rest)
+    with pytest.raises(InputError, match='not "finger"'):
+        Preview(model, settings).motion({'finger': 0.01}, rest)
+    assert Preview(model, SETTINGS).motion({'finger': 0.01}, rest).solved
