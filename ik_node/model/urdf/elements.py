@@ -11,22 +11,31 @@ from lxml import etree
 
 from ik_node.errors import ElementError, InputError, XacroError, XmlError, escaped, quoted
 
+Element = Any  # lxml's elements come without types
 PLACES = 20  # locations that a warning lists; the rest is counted
 
 
 class Reading:
-    """The faults and warnings of one description.
+    """What reading one description has found besides the robot.
 
-    faults: by joint name, a sentence on why no arm can contain this joint.
+    faults: by joint name, a sentence on why no arm can contain this joint. sources: the <joint> elements by
+    name.
     """
 
     def __init__(self) -> None:
         self.faults: dict[str, str] = {}
+        self.sources: dict[str, Element] = {}
         self._places: dict[str, list[str]] = {}
 
     def note(self, matter: str, place: str) -> None:
         """Note one location, such as 'joint "a" (line 3)', of an issue that does not prevent reading."""
         self._places.setdefault(matter, []).append(place)
+
+    def place(self, joint: str, tag: str | None = None, attribute: str | None = None) -> str:
+        """Return the location of a joint, or of the first <tag> in it, for a message."""
+        source = self.sources[joint]
+        found = None if tag is None else source.find(tag)
+        return place(source if found is None else found, attribute)
 
     def warnings(self) -> tuple[str, ...]:
         """Return one sentence for each issue, with at most PLACES of its locations."""
@@ -36,8 +45,6 @@ class Reading:
             for matter, places in self._places.items()
         )
 
-
-Element = Any  # lxml's elements come without types
 
 MOST_CHARACTERS = 8_000_000  # of one description: ten times the largest robots, and elements below 1 GB
 SHOWN_MESSAGE = 200  # characters of the parser's message: it quotes names of any length

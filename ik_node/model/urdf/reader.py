@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
@@ -39,43 +39,17 @@ _EXAMPLES = {
 Three = tuple[float, float, float]
 
 
-@dataclass(frozen=True, eq=False)
-class JointElement:
-    """The contents of a <joint>, with URDF's defaults for origin and axis; nothing is corrected.
+def read_joint(source: Element, links: Collection[str], reading: Reading) -> tuple[Joint, Span]:
+    """Return the joint of a <joint>, and its limits as the file has them [rad or m].
 
-    xyz [m], rpy [rad]: origin in the parent link, finite. axis: finite, of any length. lower, upper
-    [rad or m], velocity [rad/s or m/s]: None if they are absent or not used by the type, else any float.
+    Limits that are assumed, corrected or of a whole turn are infinite there. A joint that no arm can contain
+    gets a fault. Raises ElementError unless type, parent and child exist and are known, and for text that is
+    not a number and origins, axes and mimics that are not finite. What the type does not use is ignored.
     """
-
-    name: str
-    type: str
-    parent: str
-    child: str
-    xyz: Three
-    rpy: Three
-    axis: Three
-    lower: float | None
-    upper: float | None
-    velocity: float | None
-    mimic: Mimic | None
-    source: Element
-
-    def place(self, tag: str | None = None, attribute: str | None = None) -> str:
-        """Return the location of the joint, or of the first <tag> in it, for a message."""
-        found = None if tag is None else self.source.find(tag)
-        return place(self.source if found is None else found, attribute)
-
-
-def read_joint(source: Element, links: Collection[str], reading: Reading) -> JointElement:
-    """Return the contents of a <joint>.
-
-    Raises ElementError unless type, parent and child exist and are known, and for text that is not a number
-    and origins, axes and mimics that are not finite. What the type does not use is ignored.
-    """
-    kind = attribute_of(source, 'type')
+    name, kind = attribute_of(source, 'name'), attribute_of(source, 'type')
     if kind not in JOINT_TYPES:
         raise ElementError(
-            f'{place(source, "type")}, joint {quoted(source.get("name"))}: unknown joint type; '
+            f'{place(source, "type")}, joint {quoted(name)}: unknown joint type; '
             f'types: {join_names(JOINT_TYPES, kind.strip().lower())}'
             + (f'; {INSTEAD[kind]}' if kind in INSTEAD else '')
         )
@@ -88,21 +62,25 @@ def read_joint(source: Element, links: Collection[str], reading: Reading) -> Joi
     axis = limit = mimic = None
     if kind in MOVABLE:
         axis, limit, mimic = (_only(source, tag, reading) for tag in ('axis', 'limit', 'mimic'))
-    bounds = limit if kind in LIMITED else None
-    return JointElement(
-        attribute_of(source, 'name'),
-        kind,
-        parent,
-        child,
-        _three(origin, 'xyz') or (0.0, 0.0, 0.0),
-        _three(origin, 'rpy') or (0.0, 0.0, 0.0),
-        _three(axis, 'xyz') or (1.0, 0.0, 0.0),
-        _number(bounds, 'lower'),
-        _number(bounds, 'upper'),
-        _number(limit, 'velocity'),
-        None if mimic is None else _mimic(mimic),
-        source,
-    )
+    pose = np.eye(4)
+    pose[:3, 3] = _three(origin, 'xyz') or (0.0, 0.0, 0.0)
+    pose[:3, :3] = rotation(*(_three(origin, 'rpy') or (0.0, 0.0, 0.0)))
+    direction = _three(axis, 'xyz') or (1.0, 0.0, 0.0)
+    given = (_number(limit, 'lower'), _number(limit, 'upper')) if kind in LIMITED else (None, None)
+    speed = _number(limit, 'velocity')
+    follows = None if mimic is None else _mimic(mimic)
+    # What can be read is checked from here on.
+    if kind in MOVABLE:
+        speed = _velocity(name, kind, speed, reading)
+    else:
+        speed = DEFAULT_VELOCITY['revolute']
+        _check_held(name, kind, reading)
+    lower, upper = used = _limits(name, kind, given, reading) if kind in LIMITED else ANY
+    if kind == 'continuous' and limit is not None and (limit.get('lower') or limit.get('upper')):
+        reading.note('position limits of a continuous joint are ignored', place(source))
+    unit = _unit_axis(name, direction, reading)
+    joint = Joint(name, kind, parent, child, pose, unit, lower, upper, speed, follows)
+    return joint, _as_written(kind, given, used)
 
 
 def _link(joint: Element, tag: str, links: Collection[str], reading: Reading) -> str:
@@ -238,8 +216,10 @@ def _read(element: Element, balls: Mapping[tuple[str, str, str], Ball], joints: 
     if ball.declared:
         raise ElementError(f'{place(element, "joints")}: duplicate <ball> for these joints')
     ball = _with_twist_joint(element, ball)
-    swing = _angle(element, 'swing', math.inf)
-    low, high = (_angle(element, f'twist_{end}', ANY[k]) for k, end in enumerate(('lower', 'upper')))
+    angles = [_number(element, name, finite=True) for name in ('swing', 'twist_lower', 'twist_upper')]
+    swing, low, high = (
+        free if angle is None else angle for angle, free in zip(angles, (math.inf, *ANY), strict=True)
+    )
     largest = math.pi if ball.order is Order.PROPER else LARGEST_CONE
     if not (0.0 < swing <= largest or swing == math.inf):
         raise ElementError(
@@ -274,21 +254,6 @@ def _with_twist_joint(element: Element, ball: Ball) -> Ball:
     return replace(ball, order=Order.TWIST_FIRST if name == ball.joints[0] else Order.TWIST_LAST)
 
 
-def _angle(element: Element, attribute: str, default: float) -> float:
-    text = element.get(attribute)
-    if text is None:
-        return default
-    try:
-        value = float('' if '_' in text else text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ElementError(
-            f'{place(element, attribute)} must be a finite number in rad; an example: {EXAMPLE}'
-        )
-    return value
-
-
 def _spans(ball: Ball) -> dict[str, Span]:
     """Return by joint what the limits of a ball allow at most."""
     spans = dict.fromkeys(ball.swing_joints, (-ball.swing, ball.swing))
@@ -318,84 +283,68 @@ ROUNDING = 1e-9  # [rad or m] limits that miss each other by this meet
 SURPRISE = 0.01  # share of the range of a joint that may be lost without a warning
 
 
-def drivers_of(elements: Mapping[str, JointElement], reading: Reading) -> dict[str, Driver]:
+def drivers_of(joints: Mapping[str, Joint], reading: Reading) -> dict[str, Driver]:
     """Return for every joint the one that finally drives it, with ratio and shift.
 
-    elements: by joint name. A joint whose mimic cannot be followed (of an unknown joint, of itself, of a
-    planar or floating joint, in a circle, overflowing) drives itself and has a fault; one that follows a
-    fixed joint is held at its offset and has a fault.
+    A joint whose mimic cannot be followed (of an unknown joint, of itself, of a planar or floating joint, in
+    a circle, overflowing) drives itself and has a fault; one that follows a fixed joint is held at its offset
+    and has a fault.
     """
     drivers: dict[str, Driver] = {}
-    for start in elements:
-        path: dict[str, None] = {}  # followers, upwards to a joint whose driver is known
+
+    def reject(name: str, reason: str) -> None:
+        drivers[name] = Driver(name, 1.0, 0.0)
+        reading.faults.setdefault(name, reason)
+        where = reading.place(name, 'mimic', 'joint')
+        reading.note('a mimic that cannot be followed is ignored (an error on the arm)', where)
+
+    def follow(name: str, mimic: Mimic) -> None:
+        driver, ratio, shift = drivers[mimic.joint]
+        ratio, shift = mimic.multiplier * ratio, mimic.multiplier * shift + mimic.offset
+        where = reading.place(name, 'mimic', 'joint')
+        if not (math.isfinite(ratio) and math.isfinite(shift)):
+            what = f'multipliers and offsets up to joint {quoted(driver)} overflow; give multipliers near 1'
+            reject(name, f'{where}: {what}')
+            return
+        drivers[name] = Driver(driver, ratio, shift)
+        if joints[driver].type == 'fixed':
+            reading.note('a joint that mimics a fixed joint is held at its offset', reading.place(name))
+            fault = f'{where} mimics a fixed joint; make it fixed too, or name another joint'
+            reading.faults.setdefault(name, fault)
+
+    for start in joints:
+        path: dict[str, Mimic] = {}  # followers, upwards to a joint whose driver is known
         name = start
         while name not in drivers:
-            mimic = elements[name].mimic
+            mimic = joints[name].mimic
             if name in path:
                 members = list(path)[list(path).index(name) :]
+                places = ', '.join(reading.place(each, 'mimic', 'joint') for each in members[:20])
                 for member in members:
                     del path[member]
-                    _reject(member, _circle([elements[each] for each in members]), elements, drivers, reading)
+                    reject(
+                        member,
+                        f'the mimic joints form a loop: {places}; one of these joints must not mimic another',
+                    )
             elif mimic is None:
                 drivers[name] = Driver(name, 1.0, 0.0)
-            elif reason := _wrong_master(elements, name, mimic.joint):
-                _reject(
-                    name, f'{elements[name].place("mimic", "joint")}: {reason}', elements, drivers, reading
-                )
+            elif reason := _wrong_master(joints, name, mimic.joint):
+                reject(name, f'{reading.place(name, "mimic", "joint")}: {reason}')
             else:
-                path[name] = None
+                path[name] = mimic
                 name = mimic.joint
-        for follower in reversed(path):
-            _follow(elements[follower], elements, drivers, reading)
+        for follower, mimic in reversed(path.items()):
+            follow(follower, mimic)
     return drivers
 
 
-def _follow(
-    element: JointElement,
-    elements: Mapping[str, JointElement],
-    drivers: dict[str, Driver],
-    reading: Reading,
-) -> None:
-    """Set the driver of element, from the driver of the joint that it mimics."""
-    name, mimic = element.name, element.mimic
-    assert mimic is not None
-    joint, ratio, shift = drivers[mimic.joint]
-    ratio, shift = mimic.multiplier * ratio, mimic.multiplier * shift + mimic.offset
-    where = element.place('mimic', 'joint')
-    if not (math.isfinite(ratio) and math.isfinite(shift)):
-        reason = (
-            f'{where}: multipliers and offsets up to joint {quoted(joint)} overflow; give multipliers near 1'
-        )
-        _reject(name, reason, elements, drivers, reading)
-        return
-    drivers[name] = Driver(joint, ratio, shift)
-    if elements[joint].type == 'fixed':
-        reading.note('a joint that mimics a fixed joint is held at its offset', element.place())
-        reading.faults[name] = f'{where} mimics a fixed joint; make it fixed too, or name another joint'
-
-
-def _reject(
-    name: str,
-    fault: str,
-    elements: Mapping[str, JointElement],
-    drivers: dict[str, Driver],
-    reading: Reading,
-) -> None:
-    drivers[name] = Driver(name, 1.0, 0.0)
-    reading.faults[name] = fault
-    reading.note(
-        'a mimic that cannot be followed is ignored (an error on the arm)',
-        elements[name].place('mimic', 'joint'),
-    )
-
-
-def _wrong_master(elements: Mapping[str, JointElement], name: str, master: str) -> str | None:
+def _wrong_master(joints: Mapping[str, Joint], name: str, master: str) -> str | None:
     """Return why no joint can follow master, None if one can."""
     if master == name:
         return 'a joint cannot mimic itself; name another joint'
-    if master not in elements:
-        return f'unknown joint; joints: {join_names(elements, master)}'
-    kind = elements[master].type
+    if master not in joints:
+        return f'unknown joint; joints: {join_names(joints, master)}'
+    kind = joints[master].type
     if kind in ('planar', 'floating'):
         return (
             f'a {kind} joint has no single position to follow; name a revolute, continuous or prismatic joint'
@@ -403,20 +352,15 @@ def _wrong_master(elements: Mapping[str, JointElement], name: str, master: str) 
     return None
 
 
-def _circle(members: list[JointElement]) -> str:
-    places = ', '.join(each.place('mimic', 'joint') for each in members[:20])
-    return f'the mimic joints form a loop: {places}; one of these joints must not mimic another'
-
-
 def narrowed(
     joints: Mapping[str, Joint],
+    written: Mapping[str, Span],
     drivers: Mapping[str, Driver],
-    elements: Mapping[str, JointElement],
     reading: Reading,
 ) -> dict[str, Joint]:
     """Return joints by name, with the limits of drivers narrowed to those of their mimic joints.
 
-    Only limits as written count, and none of a whole turn. A continuous driver with limits becomes
+    written: the limits as the file has them, which alone count. A continuous driver with limits becomes
     revolute. If no position is within the limits of all, a driver keeps its own limits and has a fault.
     """
     found = dict(joints)
@@ -424,10 +368,10 @@ def narrowed(
         own = found[driver]
         if name == driver or ratio == 0.0 or not own.movable or driver in reading.faults:
             continue
-        low, high = sorted((limit - shift) / ratio + 0.0 for limit in _written(joints[name], elements[name]))
+        low, high = sorted((limit - shift) / ratio + 0.0 for limit in written[name])
         lower, upper = max(low, own.lower), min(high, own.upper)
         if lower > upper + ROUNDING:
-            where = f'{elements[driver].place()} and {elements[name].place()}'
+            where = f'{reading.place(driver)} and {reading.place(name)}'
             reading.faults[driver] = (
                 f'the limits of {where} contradict each other: {quoted(name)} keeps its limits only while '
                 f'{quoted(driver)} is between {low:.6g} and {high:.6g}, but its own are {own.lower:.6g} and '
@@ -440,24 +384,11 @@ def narrowed(
             if upper - lower < (1.0 - SURPRISE) * (own.upper - own.lower):
                 reading.note(
                     'a mimic joint narrows the limits of its driver',
-                    f'{elements[name].place()} leaves {quoted(driver)} {lower:.6g} to {upper:.6g}',
+                    f'{reading.place(name)} leaves {quoted(driver)} {lower:.6g} to {upper:.6g}',
                 )
             kind = 'revolute' if own.type == 'continuous' else own.type
             found[driver] = replace(own, type=kind, lower=lower, upper=upper)
     return found
-
-
-def _written(joint: Joint, element: JointElement) -> tuple[float, float]:
-    """Return the limits [rad or m] as written in the file; infinite if they were assumed or corrected."""
-    if element.lower is None and element.upper is None:
-        return -math.inf, math.inf
-    if joint.type != 'prismatic' and joint.upper - joint.lower >= WHOLE_TURN:
-        return -math.inf, math.inf
-    lower, upper = element.lower or 0.0, element.upper or 0.0
-    return (
-        joint.lower if lower == joint.lower else -math.inf,
-        joint.upper if upper == joint.upper else math.inf,
-    )
 
 
 def missing_meshes(links: Mapping[str, Element]) -> Iterator[str]:
@@ -534,12 +465,16 @@ def read_urdf(text: str) -> Robot:
     links = named(root, 'link')
     if not links:
         raise ElementError(f'{place(root)} has no <link>: a robot needs at least one')
-    elements = {key: read_joint(source, links, reading) for key, source in named(root, 'joint').items()}
-    top, order = _tree(links, elements)
-    elements = {key: elements[key] for key in order}
-    drivers = drivers_of(elements, reading)
-    joints = {key: _joint(element, drivers[key].joint != key, reading) for key, element in elements.items()}
-    joints, balls = read_balls(root, narrowed(joints, drivers, elements, reading))
+    reading.sources = named(root, 'joint')
+    read = {key: read_joint(source, links, reading) for key, source in reading.sources.items()}
+    top, joints = _tree(links, [joint for joint, _ in read.values()], reading)
+    drivers = drivers_of(joints, reading)
+    joints = {
+        key: joint if drivers[key].joint != key else replace(joint, mimic=None)
+        for key, joint in joints.items()
+    }
+    written = {key: limits for key, (_, limits) in read.items()}
+    joints, balls = read_balls(root, narrowed(joints, written, drivers, reading))
     for missing in missing_meshes(links):
         reading.note('meshes are not found; kinematics does not need them', missing)
     named_parts = name or 'robot', top, tuple(links), joints, drivers
@@ -553,15 +488,17 @@ def read_file(path: str | os.PathLike[str], arguments: Mapping[str, object] | st
         return read_urdf(text)
 
 
-def _tree(links: Mapping[str, Element], joints: Mapping[str, JointElement]) -> tuple[str, list[str]]:
-    """Return the root link and the joints' names, parents before children, else raise TreeError."""
-    above: dict[str, JointElement] = {}
-    below: dict[str, list[JointElement]] = {link: [] for link in links}
-    for joint in joints.values():
+def _tree(
+    links: Mapping[str, Element], joints: Iterable[Joint], reading: Reading
+) -> tuple[str, dict[str, Joint]]:
+    """Return the root link and the joints by name, parents before children, else raise TreeError."""
+    above: dict[str, Joint] = {}
+    below: dict[str, list[Joint]] = {link: [] for link in links}
+    for joint in joints:
         if joint.child in above:
             raise TreeError(
-                f'link {quoted(joint.child)} has two parents: {above[joint.child].place()} and '
-                f'{joint.place()}; a link can be the child of one joint only'
+                f'link {quoted(joint.child)} has two parents: {reading.place(above[joint.child].name)} and '
+                f'{reading.place(joint.name)}; a link can be the child of one joint only'
             )
         above[joint.child] = joint
         below[joint.parent].append(joint)
@@ -571,68 +508,42 @@ def _tree(links: Mapping[str, Element], joints: Mapping[str, JointElement]) -> t
             f'the links form {len(roots)} trees, with roots '
             f'{", ".join(place(links[link]) for link in roots[:20])}; connect them by joints to one tree'
         )
-    order: list[str] = []
+    ordered: dict[str, Joint] = {}
     ahead = [joint for link in roots for joint in reversed(below[link])]
     while ahead:
         joint = ahead.pop()
-        order.append(joint.name)
+        ordered[joint.name] = joint
         ahead += reversed(below[joint.child])
-    lost = set(above) - {joints[name].child for name in order}
+    lost = set(above) - {joint.child for joint in ordered.values()}
     if lost:
-        raise TreeError(_cycle(next(link for link in links if link in lost), above))
-    return roots[0], order
+        raise TreeError(_cycle(next(link for link in links if link in lost), above, reading))
+    return roots[0], ordered
 
 
-def _cycle(link: str, above: Mapping[str, JointElement]) -> str:
+def _cycle(link: str, above: Mapping[str, Joint], reading: Reading) -> str:
     """Describe the circle of joints that is found upwards from link."""
     passed: dict[str, None] = {}
     while link not in passed:
         passed[link] = None
         link = above[link].parent
     path = list(passed)
-    circle = [above[name].place() for name in reversed(path[path.index(link) :])]
+    circle = [reading.place(above[name].name) for name in reversed(path[path.index(link) :])]
     return (
         f'the links form a loop through {", ".join(circle[:20])}; '
         'remove one of these joints, so that one root is above all links'
     )
 
 
-def _joint(element: JointElement, follows: bool, reading: Reading) -> Joint:
-    """Return the checked Joint of an element; a joint that no arm can contain gets a fault."""
-    kind = element.type
-    lower, upper, velocity = -math.inf, math.inf, DEFAULT_VELOCITY['revolute']
-    if kind in MOVABLE:
-        velocity = _velocity(element, reading)
-    else:
-        if element.source.find('mimic') is not None:
-            reading.note('<mimic> on a joint without a position is ignored', element.place())
-        if kind != 'fixed':
-            reading.note(f'{kind} joints are held at their origin', element.place())
-            reading.faults[element.name] = (
-                f'{place(element.source, "type")}: an arm can contain only revolute, continuous, '
-                f'prismatic and fixed joints; {INSTEAD[kind]}'
-            )
-    if kind in LIMITED:
-        lower, upper = _limits(element, reading)
-    elif kind == 'continuous':
-        limit = element.source.find('limit')
-        if limit is not None and (limit.get('lower') or limit.get('upper')):
-            reading.note('position limits of a continuous joint are ignored', element.place())
-    origin = np.eye(4)
-    origin[:3, :3] = rotation(*element.rpy)
-    origin[:3, 3] = element.xyz
-    return Joint(
-        name=element.name,
-        type=kind,
-        parent=element.parent,
-        child=element.child,
-        origin=origin,
-        axis=_axis(element, reading),
-        lower=lower,
-        upper=upper,
-        velocity=velocity,
-        mimic=element.mimic if follows else None,
-    )
+def _check_held(name: str, kind: str, reading: Reading) -> None:
+    """Note what is wrong with a joint that is held at its origin."""
+    if reading.sources[name].find('mimic') is not None:
+        reading.note('<mimic> on a joint without a position is ignored', reading.place(name))
+    if kind != 'fixed':
+        reading.note(f'{kind} joints are held at their origin', reading.place(name))
+        reading.faults[name] = (
+            f'{place(reading.sources[name], "type")}: an arm can contain only revolute, continuous, '
+            f'prismatic and fixed joints; {INSTEAD[kind]}'
+        )
 
 
 def rotation(roll: float, pitch: float, yaw: float) -> NDArray[np.float64]:
@@ -647,71 +558,79 @@ def rotation(roll: float, pitch: float, yaw: float) -> NDArray[np.float64]:
     )
 
 
-def _axis(element: JointElement, reading: Reading) -> NDArray[np.float64]:
-    """Return the unit axis (3,); x for joints without an axis. Raises ElementError if it is zero."""
-    length = math.hypot(*element.axis)
+def _unit_axis(name: str, axis: Three, reading: Reading) -> NDArray[np.float64]:
+    """Return the unit axis (3,). Raises ElementError if it is zero."""
+    length = math.hypot(*axis)
     if length < ZERO_AXIS:
         raise ElementError(
-            f'{element.place("axis", "xyz")}: an axis of length zero has no direction; '
+            f'{reading.place(name, "axis", "xyz")}: an axis of length zero has no direction; '
             'give one such as xyz="0 0 1"'
         )
     if abs(length - 1.0) > AXIS_TOLERANCE:
-        reading.note('the axis is not of unit length, only its direction is used', element.place())
-    return np.array([part / length for part in element.axis])
+        reading.note('the axis is not of unit length, only its direction is used', reading.place(name))
+    return np.array([part / length for part in axis])
 
 
-def _velocity(element: JointElement, reading: Reading) -> float:
+def _velocity(name: str, kind: str, given: float | None, reading: Reading) -> float:
     """Return the velocity limit [rad/s or m/s], the default if none is usable."""
-    if element.velocity is not None and 0.0 < element.velocity < PLACEHOLDER:
-        return element.velocity
-    default = DEFAULT_VELOCITY[element.type]
+    if given is not None and 0.0 < given < PLACEHOLDER:
+        return given
+    default = DEFAULT_VELOCITY[kind]
     reading.note(
         'the velocity limit is missing, not positive or a placeholder, '
-        f'{default:g} {UNIT[element.type]}/s is assumed',
-        element.place(),
+        f'{default:g} {UNIT[kind]}/s is assumed',
+        reading.place(name),
     )
     return default
 
 
-def _limits(element: JointElement, reading: Reading) -> tuple[float, float]:
+def _as_written(kind: str, given: tuple[float | None, float | None], used: Span) -> Span:
+    """Return those of the used limits [rad or m] that the file has; infinite for others and a whole turn."""
+    if given == (None, None) or (kind != 'prismatic' and used[1] - used[0] >= WHOLE_TURN):
+        return ANY
+    lower, upper = (limit or 0.0 for limit in given)
+    return used[0] if lower == used[0] else -math.inf, used[1] if upper == used[1] else math.inf
+
+
+def _limits(name: str, kind: str, given: tuple[float | None, float | None], reading: Reading) -> Span:
     """Return (lower, upper) [rad or m], finite and in order; values invalid for an arm become a fault."""
-    span, unit = DEFAULT_LIMIT[element.type], UNIT[element.type]
-    lower, upper = element.lower, element.upper
+    span, unit, where = DEFAULT_LIMIT[kind], UNIT[kind], reading.place(name)
+    lower, upper = given
     if lower is None and upper is None:
         reading.note(
             f'position limits are missing, {-span:g} to {span:g} {unit} are assumed; {TRUE_LIMITS}',
-            element.place(),
+            where,
         )
         return -span, span
     if lower is None or upper is None:
-        reading.note('one position limit is missing, it is 0 by the URDF specification', element.place())
+        reading.note('one position limit is missing, it is 0 by the URDF specification', where)
         lower, upper = lower or 0.0, upper or 0.0
     if math.isnan(lower) or math.isnan(upper):
         attribute = 'lower' if math.isnan(lower) else 'upper'
-        reading.faults[element.name] = f'{element.place("limit", attribute)} must be a number in {unit}'
+        reading.faults[name] = f'{reading.place(name, "limit", attribute)} must be a number in {unit}'
         reading.note(
             f'a position limit is NaN (an error on the arm), {-span:g} to {span:g} {unit} is assumed',
-            element.place(),
+            where,
         )
         return -span, span
     if lower > upper:
-        reading.faults[element.name] = (
-            f'{element.place("limit")} has lower="{lower:g}" above upper="{upper:g}" [{unit}]; '
+        reading.faults[name] = (
+            f'{reading.place(name, "limit")} has lower="{lower:g}" above upper="{upper:g}" [{unit}]; '
             'lower must not exceed upper'
         )
-        reading.note('lower is above upper (an error on the arm), limits swapped', element.place())
+        reading.note('lower is above upper (an error on the arm), limits swapped', where)
         lower, upper = upper, lower
     no_lower, no_upper = abs(lower) >= PLACEHOLDER, abs(upper) >= PLACEHOLDER
     if no_lower or no_upper:
         reading.note(
             f'position limits of {PLACEHOLDER:g} {unit} and more are placeholders, '
             f'{span:g} {unit} is assumed; {TRUE_LIMITS}',
-            element.place(),
+            where,
         )
         if no_lower:
             lower = -span if no_upper else min(-span, upper - span)
         if no_upper:
             upper = max(span, lower + span)
     if lower == upper:
-        reading.note('lower equals upper, so the joint cannot move', element.place())
+        reading.note('lower equals upper, so the joint cannot move', where)
     return lower, upper
