@@ -11,10 +11,8 @@ from virtual_time import VirtualBus, virtual_time
 from campaigns.servos.chance import DEGREE, random_faults, scatter
 from campaigns.servos.outcome import Outcome
 from campaigns.servos.remedies import not_said
-from ik_node.errors import IkError
-from ik_node.servos.arm.cycle import ArmOptions, ServoLoop
-from ik_node.servos.arm.snapshot import POWERED, Commands, Counts
-from ik_node.servos.arm.survey import memories, survey
+from ik_node.servos.arm.arm import ServoArm
+from ik_node.servos.arm.states import POWERED
 from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.calibration.profile import PROTOCOLS, ArmProfile, read_profile
 from ik_node.servos.calibration.zeros import calibrate
@@ -66,28 +64,27 @@ class Activation:
 
     def _activated(self) -> str:
         """Return why the torque could not be switched on, or why the arm stops; empty if neither."""
-        profile, transport = self._profile, None
+        profile = self._profile
         self.ended = 'torque stays off'
-        try:
-            transport = SerialTransport(self._bus.port, profile.baud, PROTOCOLS[profile.protocol], 0.01)
-            servos = survey(transport, profile)
-            calibration = calibrate(profile, memories(servos))
-            commands = Commands(profile.names)
-            cycle = ServoLoop(transport, servos, calibration, ArmOptions(), commands, Counts())
-            cycle.switch_on(0)
+        arm = ServoArm(
+            lambda: SerialTransport(self._bus.port, profile.baud, PROTOCOLS[profile.protocol], 0.01),
+            profile,
+            lambda memory: calibrate(profile, memory),
+        )
+        switched = arm.request_torque(True)
+        arm.step()
+        error = switched.exception(0.0)
+        if error is None:
             self.ended = 'torque on'
             for _ in range(5):
-                cycle.step()
+                arm.step()
                 self._bus.clock.sleep(0.005)
-            if cycle.state not in POWERED:
+            if arm.snapshot.state not in POWERED:
                 self.ended = 'torque on, then a fault'
-                self.wrong += not_said(cycle.reason, self._bus.port)
-        except IkError as error:
-            return str(error)
-        finally:
-            if transport is not None:
-                transport.close()
-        return ''
+                self.wrong += not_said(arm.snapshot.reason, self._bus.port)
+        if arm._transport is not None:
+            arm._transport.close()
+        return '' if error is None else str(error)
 
     def _accident(self) -> None:
         """Seldom unplug the adapter meanwhile, cut the power of a servo, or let it dip."""

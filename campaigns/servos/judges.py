@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from virtual_time import VirtualBus
 
 from ik_node.servos.arm.goals import SAG
-from ik_node.servos.arm.snapshot import ArmSnapshot
+from ik_node.servos.arm.states import ArmSnapshot
 from ik_node.servos.bus.serial_transport import LATEST
 from ik_node.servos.calibration.profile import ArmProfile
 from ik_node.servos.calibration.zeros import JointCalibration

@@ -22,7 +22,7 @@ from campaigns.servos.emulated_bus import EmulatedBus
 from campaigns.servos.outcome import Outcome
 from campaigns.servos.streams import HELD, too_far_ahead, wave
 from ik_node.errors import IkError
-from ik_node.servos.arm.snapshot import ArmState
+from ik_node.servos.arm.states import ArmState
 from ik_node.servos.calibration.profile import read_profile
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -23,7 +23,7 @@ from campaigns.servos.outcome import Outcome
 from campaigns.servos.remedies import not_said
 from ik_node.errors import IkError
 from ik_node.servos.arm.goals import LEAD, LEAD_TIME, YIELD_TIME
-from ik_node.servos.arm.snapshot import POWERED, ArmState
+from ik_node.servos.arm.states import POWERED, ArmState
 from ik_node.servos.calibration.profile import ArmProfile, JointProfile, read_profile
 
 HELD = 0.5  # [s] after the last command at which the arm stands

@@ -46,11 +46,10 @@ from ik_node.ros.neighbours import SERVOS, Neighbours
 from ik_node.ros.parameters import declare, on_change
 from ik_node.ros.reports import diagnostic
 from ik_node.ros.run import ClosableNode, SideNode, run
-from ik_node.servos.arm.activation import PlaceError
-from ik_node.servos.arm.arm import ServoArm
-from ik_node.servos.arm.cycle import SILENCE, ArmOptions
-from ik_node.servos.arm.snapshot import POWERED, WITH_GOALS, ArmSnapshot, ArmState, JointMeasurement
-from ik_node.servos.arm.survey import ArmError
+from ik_node.servos.arm.arm import SILENCE, ArmOptions, ServoArm
+from ik_node.servos.arm.registers import ArmError, JointMeasurement
+from ik_node.servos.arm.states import NOT_MEASURED, POWERED, WITH_GOALS, ArmSnapshot, ArmState
+from ik_node.servos.arm.torque import PlaceError
 from ik_node.servos.calibration.owner_zeros import (
     factors_path,
     load_factors,
@@ -110,7 +109,6 @@ LEVELS = {
     ArmState.PASSIVE: Level.WARN,
     ArmState.LOWERING: Level.WARN,
 }
-NOT_MEASURED = (ArmState.CLOSED, ArmState.SILENT)
 
 
 class Diagnostics:
@@ -520,18 +518,18 @@ class ServosNode(ClosableNode):
     async def _set_torque(self, on: bool) -> None:
         if on:
             self._check_alone()
-        await self._awaited(self._arm.ask_torque(on))
+        await self._awaited(self._arm.request_torque(on))
 
     async def _hold(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
         self._wanted = False
-        return await self._answered(answer, self._awaited(self._arm.ask_hold()))
+        return await self._answered(answer, self._awaited(self._arm.request_hold()))
 
     async def _clear(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
         return await self._answered(answer, self._clear_alone())
 
     async def _clear_alone(self) -> None:
         self._check_alone()
-        await self._awaited(self._arm.ask_clear())
+        await self._awaited(self._arm.request_clear())
 
     async def _zero(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
         return await self._answered(answer, self._set_zero())
@@ -545,7 +543,7 @@ class ServosNode(ClosableNode):
         pose = self._settings.known_pose
         path = await self._awaited(self._files.submit(self._calibrating.store_pose, arm.ticks, pose))
         if arm.state is ArmState.PASSIVE:
-            await self._awaited(self._arm.ask_calibration())
+            await self._awaited(self._arm.request_calibration())
         return f'stored in {path}'
 
     async def _answered(self, answer: Any, act: Coroutine[Any, Any, str | None]) -> Any:
@@ -576,7 +574,7 @@ class ServosNode(ClosableNode):
         """Switch the torque on, as is wanted at the start; again while the bus prevents it."""
         idle = self._attempt is None or self._attempt.done()
         if idle and self._wanted and not self._barred and self._arm.snapshot.state is ArmState.PASSIVE:
-            self._attempt = self._arm.ask_torque(True)
+            self._attempt = self._arm.request_torque(True)
             self._attempt.add_done_callback(self._tried)
 
     def _tried(self, attempt: Future[None]) -> None:

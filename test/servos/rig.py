@@ -10,16 +10,29 @@ from typing import Any
 import pytest
 from virtual_time import VirtualBus, virtual_time
 
-from ik_node.servos.arm.arm import ServoArm
-from ik_node.servos.arm.cycle import ArmOptions
+from ik_node.servos.arm.arm import ArmOptions, ServoArm
 from ik_node.servos.arm.goals import Torques
-from ik_node.servos.arm.snapshot import ArmSnapshot, ArmState
+from ik_node.servos.arm.states import ArmSnapshot, ArmState
 from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.calibration.profile import PROTOCOLS, read_profile
 from ik_node.servos.calibration.zeros import calibrate
 
 TORQUE_ENABLE = 40  # the address in an STS3215
 TORQUE_LIMIT = {'address': 48, 'size': 2}
+LONGEST = 15.0  # [s] for a request
+
+
+class WaitingArm(ServoArm):
+    """An arm whose requests can be waited for; they raise ArmError."""
+
+    def set_torque(self, on: bool) -> None:
+        self.request_torque(on).result(LONGEST)
+
+    def hold(self) -> None:
+        self.request_hold().result(LONGEST)
+
+    def clear(self) -> None:
+        self.request_clear().result(LONGEST)
 
 
 class Rig:
@@ -32,7 +45,7 @@ class Rig:
         self.clock = bus.clock
         self.seen: list[ArmSnapshot] = []
         self.published: list[float] = []
-        self.arm = ServoArm(
+        self.arm = WaitingArm(
             lambda: SerialTransport(bus.port, self.profile.baud, PROTOCOLS[self.profile.protocol]),
             self.profile,
             lambda recorded: calibrate(self.profile, recorded),

@@ -25,7 +25,7 @@ from waiting import answer_of
 from ik_node.ros import neighbours
 from ik_node.ros.interfaces import NEWEST, STREAM
 from ik_node.servos import node as module
-from ik_node.servos.arm.snapshot import ArmState
+from ik_node.servos.arm.states import ArmState
 from ik_node.servos.node import ServosNode
 
 ZERO = 1000.0  # [s] at the start of a world

@@ -8,10 +8,10 @@ import contextlib
 import pytest
 from rig import TORQUE_ENABLE, TORQUE_LIMIT, driven, emulated, rig, started
 
-from ik_node.servos.arm.activation import switch_on
-from ik_node.servos.arm.cycle import ArmOptions, ServoLoop
-from ik_node.servos.arm.snapshot import ArmState, Commands, Counts
-from ik_node.servos.arm.survey import ArmError, memories, survey
+from ik_node.servos.arm.arm import ServoArm
+from ik_node.servos.arm.registers import ArmError, survey
+from ik_node.servos.arm.states import ArmState
+from ik_node.servos.arm.torque import Torque
 from ik_node.servos.bus import feetech
 from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.bus.transport import Answer
@@ -287,7 +287,7 @@ def test_servos_that_keep_their_torque_after_a_failed_start_are_named():
         transport = Cutting(bus, inner)
         servos = survey(transport, read_profile('so101'))
         with pytest.raises(ArmError) as caught:
-            switch_on(transport, servos)
+            Torque(servos).switch_on()
         inner.close()
         message = str(caught.value)
         assert 'servo 2 (shoulder_lift): no answer' in message
@@ -298,13 +298,14 @@ def test_servos_that_keep_their_torque_after_a_failed_start_are_named():
 
 
 class Lying(Cutting):
-    """A transport whose servo 3 is measured 300 ticks aside in the cycles, but not before."""
+    """A transport whose servo 3 is measured 300 ticks aside in the cycles with torque, but not before."""
 
     def write(self, id, address, data):
         return self._inner.write(id, address, data)
 
     def sync_read(self, ids, address, size):
-        self._bus.faults({'kind': 'wrong', 'id': 3, 'ticks': 300})
+        if self._bus.state()[3]['torque']:
+            self._bus.faults({'kind': 'wrong', 'id': 3, 'ticks': 300})
         return self._inner.sync_read(ids, address, size)
 
 
@@ -313,14 +314,13 @@ def test_the_first_goals_are_those_of_the_start_whatever_is_measured_next():
         profile = read_profile('so101')
         inner = SerialTransport(bus.port, 1_000_000, feetech)
         transport = Lying(bus, inner)
-        servos = survey(transport, profile)
-        calibration = calibrate(profile, memories(servos))
-        cycle = ServoLoop(transport, servos, calibration, ArmOptions(), Commands(profile.names), Counts())
-        cycle.switch_on(0)
+        arm = ServoArm(lambda: transport, profile, lambda memory: calibrate(profile, memory))
+        arm.request_torque(True)
         for _ in range(10):
-            cycle.step()
+            arm.step()
             bus.clock.sleep(0.01)
         inner.close()
+        assert arm.snapshot.state is ArmState.HOLDING
         assert {goal for _, id, goal in bus.log('goals') if id == 3} <= set(range(2040, 2057))
 
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 import pytest
 from rig import TORQUE_ENABLE, TORQUE_LIMIT, Rig, driven, emulated, rig, started
 
-from ik_node.servos.arm.cycle import ServoLoop
-from ik_node.servos.arm.snapshot import ArmState
-from ik_node.servos.arm.survey import ArmError, read_constant
+from ik_node.servos.arm.registers import ArmError, Servo
+from ik_node.servos.arm.states import ArmState
 from ik_node.servos.bus import feetech
 from ik_node.servos.bus.models import model_named
 from ik_node.servos.bus.serial_transport import SerialTransport
@@ -101,9 +100,9 @@ def test_holds_and_recoveries_do_not_let_the_arm_creep_down(rig):
 
 
 def test_nothing_is_asked_of_servos_that_are_silent(rig, monkeypatch):
-    states, hold = [], ServoLoop.hold
-    monkeypatch.setattr(ServoLoop, 'hold', lambda cycle: states.append(cycle.state) or hold(cycle))
-    rig.sampled(rig.arm.ask_hold, 400, 0.005)  # so that a request waits at the end of every cycle
+    states, carry_out, arm = [], rig.arm._carry_out, rig.arm
+    monkeypatch.setattr(arm, '_carry_out', lambda request: states.append(arm._state) or carry_out(request))
+    rig.sampled(rig.arm.request_hold, 400, 0.005)  # so that a request waits at the end of every cycle
     rig.clock.sleep(0.1)
     rig.bus.faults({'kind': 'missing'})
     rig.until(ArmState.SILENT)
@@ -125,22 +124,22 @@ def test_memory_is_believed_only_if_it_is_read_twice_alike():
     with emulated() as bus:
         transport = SerialTransport(bus.port, 1_000_000, feetech)
         profile = read_profile('so101')
-        joint, model = profile.joints[2], model_named('sts3215')
+        servo = Servo(transport, profile.joints[2], model_named('sts3215'))
         replies = iter([b'\x14\xc8', b'\x09\x03', b'\x09\x03'])
         read = transport.read
         transport.read = lambda *asked: Answer(next(replies)) if asked[1] == 3 else read(*asked)
         try:
-            assert read_constant(transport, joint, model, 'model') == 777
+            assert servo.read_constant('model') == 777
             replies = iter([b'\x01\x00', b'\x02\x00', b'\x03\x00', b'\x04\x00'])
             with pytest.raises(ArmError, match=r'servo 3 \(elbow_flex\) answers differently each time'):
-                read_constant(transport, joint, model, 'model')
+                servo.read_constant('model')
         finally:
             transport.close()
 
 
 def test_a_hold_counts_that_comes_between_the_request_to_lower_and_the_lowering(rig):
-    lowering = rig.arm.ask_torque(False)
-    rig.arm.latch()
+    lowering = rig.arm.request_torque(False)
+    rig.arm.request_hold()
     with pytest.raises(ArmError, match='a hold came'):
         lowering.result(60.0)
     assert all(state['torque'] for state in rig.bus.state().values())

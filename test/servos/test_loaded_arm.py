@@ -9,7 +9,7 @@ import pytest
 from rig import driven, emulated, started
 
 from ik_node.errors import IkError
-from ik_node.servos.arm.snapshot import POWERED, ArmState
+from ik_node.servos.arm.states import POWERED, ArmState
 from ik_node.servos.calibration.profile import read_profile
 
 pytestmark = pytest.mark.slow
@@ -118,7 +118,7 @@ def test_a_joint_that_is_known_to_have_no_torque_is_noticed_too():
         rig.switch_on()
         rig.clock.sleep(FULL)
         rig.bus.call('put', id=12, address=64, size=1, value=0)
-        rig.arm._cycle.torque.on.discard('joint2')
+        rig.arm._torque.on.discard('joint2')
         assert 'servo 12 (joint2) has lost its torque' in rig.until(ArmState.FAULTED).reason
 
 

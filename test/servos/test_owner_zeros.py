@@ -18,7 +18,7 @@ from serial.tools.list_ports_common import ListPortInfo
 
 from ik_node.errors import InputError
 from ik_node.servos import node as module
-from ik_node.servos.arm.snapshot import ArmState
+from ik_node.servos.arm.states import ArmState
 from ik_node.servos.bus.transport import PortError
 from ik_node.servos.calibration.owner_zeros import (
     OwnerZero,

@@ -9,10 +9,9 @@ import sys
 import pytest
 from rig import Rig, driven, emulated
 
-from ik_node.servos.arm import cycle
-from ik_node.servos.arm.cycle import ArmOptions, ServoLoop
-from ik_node.servos.arm.snapshot import ArmState, Commands, Counts
-from ik_node.servos.arm.survey import memories, survey
+from ik_node.servos.arm import torque
+from ik_node.servos.arm.arm import ServoArm
+from ik_node.servos.arm.states import ArmState
 from ik_node.servos.bus import feetech
 from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.calibration.profile import read_profile
@@ -120,17 +119,15 @@ def test_the_torque_begins_low_and_grows_to_what_each_joint_may_use():
     profile = read_profile('so101')
     with emulated('so101') as bus:
         transport = SerialTransport(bus.port, 1_000_000, feetech)
-        servos = survey(transport, profile)
-        commands = Commands(profile.names)
-        calibration = calibrate(profile, memories(servos))
-        cycle = ServoLoop(transport, servos, calibration, ArmOptions(), commands, Counts())
-        cycle.switch_on(0)
+        arm = ServoArm(lambda: transport, profile, lambda memory: calibrate(profile, memory))
+        arm.request_torque(True)
+        arm.step()
         assert [bus.call('get', id=id, **LIMIT) for id in profile.ids] == [200] * 5 + [100]
         seen = []
         end = bus.clock.monotonic() + 5.0
         while bus.call('get', id=1, **LIMIT) < 1000:
             assert bus.clock.monotonic() < end
-            cycle.step()
+            arm.step()
             seen.append(bus.call('get', id=1, **LIMIT))
             bus.clock.sleep(0.01)
         transport.close()
@@ -155,9 +152,9 @@ def test_an_arm_that_was_moved_by_hand_is_held_where_it_is_then():
 
 def test_while_torques_grow_the_arm_has_that_of_the_weakest(monkeypatch):
     written = []
-    monkeypatch.setattr(cycle, 'limit_torque', lambda _, shares: written.append(shares))
-    start = cycle.SoftStart()
-    start.begin([('a', 0.2), ('b', 0.5)])
-    assert start.grow(None, 0.9, start.since + 0.3) == pytest.approx(0.5)
+    monkeypatch.setattr(torque, 'limit_torque', written.append)
+    arm = torque.Torque([], 0.9)
+    arm.grow_from([('a', 0.2), ('b', 0.5)])
+    assert arm.grow(arm.since + 0.3) == pytest.approx(0.5)
     assert dict(written[0]) == pytest.approx({'a': 0.5, 'b': 0.8})
-    assert start.grow(None, 0.9, start.since + 0.6) == pytest.approx(0.8)
+    assert arm.grow(arm.since + 0.6) == pytest.approx(0.8)

@@ -11,14 +11,14 @@ import pytest
 from rig import emulated
 from virtual_time import VirtualBus
 
-from ik_node.servos.arm.survey import ArmError
+from ik_node.servos.arm.registers import ArmError
 from ik_node.servos.bus.models import model_named
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.calibration.recorded import Recorded, read_calibration
 from ik_node.servos.check import record
-from ik_node.servos.check.findings import ServoFinding
 from ik_node.servos.check.program import main
 from ik_node.servos.check.record import Travel, recorded_from
+from ik_node.servos.check.report import ServoReport
 
 pytest.importorskip('serial')
 
@@ -135,9 +135,9 @@ def test_an_arm_with_torque_and_a_file_that_exists_are_rejected(bus, tmp_path, c
     assert 'servo 5 (wrist_roll) has torque' in capsys.readouterr().err
 
 
-def _finding(name: str, profile: str, recorded: Recorded, mode: int) -> ServoFinding:
+def _finding(name: str, profile: str, recorded: Recorded, mode: int) -> ServoReport:
     joint = next(joint for joint in read_profile(profile).joints if joint.name == name)
-    return ServoFinding(joint, model_named(joint.model), {'operating_mode': mode}, recorded=recorded)
+    return ServoReport(None, joint, model_named(joint.model), {'operating_mode': mode}, recorded=recorded)
 
 
 def _travel(*ticks: int) -> Travel:

@@ -15,8 +15,9 @@ from virtual_time import VirtualBus
 from ik_node.model.inertia import GRAVITY, Weight, link_inertias
 from ik_node.model.urdf.description import load_description
 from ik_node.model.urdf.reader import read_urdf
-from ik_node.servos.arm.goals import MOST_LEAD, MOST_TRIM, Goals, Sag, Torques
-from ik_node.servos.arm.snapshot import ArmState, JointMeasurement
+from ik_node.servos.arm.goals import MAX_LEAD, MAX_TRIM, Goals, Sag, Torques
+from ik_node.servos.arm.registers import JointMeasurement
+from ik_node.servos.arm.states import ArmState
 from ik_node.servos.calibration.owner_zeros import factors_path, load_factors, store_factors
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.calibration.zeros import JointCalibration
@@ -150,9 +151,9 @@ def test_the_weight_counts_only_where_it_is_to_be_compensated(on):
 @pytest.mark.parametrize('torques', WRONG.values(), ids=WRONG.keys())
 def test_a_wrong_description_moves_the_arm_by_little_and_is_found_out(torques):
     with weighed(torques=torques) as rig:
-        assert apart(places(rig), START) < math.degrees(MOST_LEAD) + 2.0
+        assert apart(places(rig), START) < math.degrees(MAX_LEAD) + 2.0
         errors = [go(rig, pose, 1.0) for pose in POSES]
-        assert max(errors) < math.degrees(MOST_LEAD + MOST_TRIM) + 2.0
+        assert max(errors) < math.degrees(MAX_LEAD + MAX_TRIM) + 2.0
         assert errors[-1] < 2.0  # no worse than without
         assert rig.arm.snapshot.doubts or 0.1 < rig.arm.factors['shoulder_lift'] < 0.4
 
@@ -176,8 +177,7 @@ def test_a_servo_that_needs_all_of_its_lead_is_named_and_gets_no_more():
         go(rig, POSES[4])
         assert 'shoulder_lift' in rig.arm.snapshot.doubts
         assert all(
-            abs(lead) <= MOST_LEAD and abs(trim) <= MOST_TRIM
-            for lead, trim in rig.arm.snapshot.leads.values()
+            abs(lead) <= MAX_LEAD and abs(trim) <= MAX_TRIM for lead, trim in rig.arm.snapshot.leads.values()
         )
 
 

@@ -11,9 +11,9 @@ import pytest
 from rig import driven, emulated, started
 
 from ik_node.errors import InputError
-from ik_node.servos.arm.cycle import ArmOptions
-from ik_node.servos.arm.snapshot import ArmState
-from ik_node.servos.arm.survey import ArmError
+from ik_node.servos.arm.arm import ArmOptions
+from ik_node.servos.arm.registers import ArmError
+from ik_node.servos.arm.states import ArmState
 from ik_node.servos.bus.serial_transport import SerialTransport
 
 DEGREE = 4096 / 360  # ticks

@@ -16,7 +16,7 @@ from std_msgs.msg import String
 
 from ik_node.errors import IkError
 from ik_node.ros.neighbours import HEARD, SERVOS, TOPIC, Card
-from ik_node.servos.arm.snapshot import ArmState
+from ik_node.servos.arm.states import ArmState
 
 pytestmark = pytest.mark.slow
 

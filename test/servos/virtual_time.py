@@ -16,7 +16,7 @@ import random
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 from types import SimpleNamespace
 from typing import Any
 
@@ -220,6 +220,6 @@ def virtual_time(clock: Clock | None = None) -> Iterator[Clock]:
         patch.setattr(steady, 'read', clock.monotonic)
         patch.setattr(steady, 'sleep', clock.sleep)
         patch.setattr(arm_module, 'Future', VirtualFuture)
-        patch.setattr(arm_module, 'threading', SimpleNamespace(Event=Event, Thread=thread))
+        patch.setattr(arm_module, 'threading', SimpleNamespace(Event=Event, Lock=Lock, Thread=thread))
         patch.setattr(serial_transport, 'SerialLine', lambda port, baud: VirtualLine(clock.buses[port], baud))
         yield clock

@@ -8,11 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapp
 from dataclasses import dataclass, field
 
 from ik_node.errors import join_names
-from ik_node.servos.arm.survey import ServoSurvey
 from ik_node.servos.bus.models import RADIANS_PER_TICK
 from ik_node.servos.calibration.zeros import JointCalibration
 
-from .snapshot import JointMeasurement
+from .registers import JointMeasurement, ServoSurvey
 
 # Sag: by how much the goals of servos are ahead of where joints are to be, because they yield to their
 # load.
@@ -24,14 +23,14 @@ from .snapshot import JointMeasurement
 # touches.
 
 Torques = Callable[[Mapping[str, float]], Mapping[str, float]]  # of gravity [Nm] at positions, by joint
-MOST_LEAD = 0.1  # [rad]
+MAX_LEAD = 0.1  # [rad]
 NEEDS = 0.8  # share of it from which the owner is told
 ABSURD = 0.3  # [rad] of lead that no servo would need: the masses are wrong, and none counts
 NOT_CARRIED = (
     'by the description its servo cannot carry its load, so no sag is compensated. Are the masses in kg?'
 )
-MOST_TRIM = math.radians(1.0)
-MOST_PUSH = 0.9  # [Nm] beyond what the load takes, at which a trim grows no more: it may be contact
+MAX_TRIM = math.radians(1.0)
+MAX_PUSH = 0.9  # [Nm] beyond what the load takes, at which a trim grows no more: it may be contact
 RATE = 0.3  # [rad/s] at which a lead changes
 MOVED = 1e-3  # [rad] after which the torques are computed anew
 SLOW = 0.05  # [rad/s] of commands that count as resting
@@ -43,7 +42,7 @@ FAR = 0.1  # [rad] of error at which a joint does not just sag
 LEARNT = 0.004  # [rad] of lead from which a factor is learned: less is lost in friction and ticks
 LIKELY = 0.5, 2.5  # times the lead, what a load takes; otherwise it is contact
 CONTRARY = 3  # rests in a row that are unlikely, after which these are believed
-MOST_FACTOR = 5.0
+MAX_FACTOR = 5.0
 FORGET, PRIOR = 0.9, 1.8e-5  # per rest; [rad^2], the weight of the factor before
 
 
@@ -65,7 +64,7 @@ class _Joint:
     @property
     def lead(self) -> float:
         """The lead that is aimed at [rad]."""
-        return _bounded(self.factor * self.nominal, MOST_LEAD)
+        return _bounded(self.factor * self.nominal, MAX_LEAD)
 
     def learn(self, taken: float) -> None:
         """Take it that the load took a lead [rad]."""
@@ -82,13 +81,13 @@ class _Joint:
                 self.weight = sum(x * x for x, _ in self.contrary)
                 self.factor = sum(x * y for x, y in self.contrary) / self.weight
                 self.contrary.clear()
-        self.factor = min(max(self.factor, 0.0), MOST_FACTOR)
-        self.trim = _bounded(self.trim + before - self.lead, MOST_TRIM)  # it stays where it is
+        self.factor = min(max(self.factor, 0.0), MAX_FACTOR)
+        self.trim = _bounded(self.trim + before - self.lead, MAX_TRIM)  # it stays where it is
 
     def correct(self, error: float) -> None:
         """Trim a joint that rests away from its command by an error [rad]."""
         if abs(error) > DEAD:
-            most = min(max(MOST_PUSH * self.compliance - abs(error), abs(self.trim)), MOST_TRIM)
+            most = min(max(MAX_PUSH * self.compliance - abs(error), abs(self.trim)), MAX_TRIM)
             self.trim = _bounded(self.trim + SHARE * error, most)
 
     @property
@@ -97,10 +96,10 @@ class _Joint:
         if self.factor == 0.0:
             return 'its load is not that of the description, so no sag is compensated. Is the base upright?'
         need = abs(self.factor * self.nominal)
-        if need < NEEDS * MOST_LEAD:
+        if need < NEEDS * MAX_LEAD:
             return ''
         return (
-            f'needs a lead of {math.degrees(need):.1f} degrees, at most {math.degrees(MOST_LEAD):.1f} are '
+            f'needs a lead of {math.degrees(need):.1f} degrees, at most {math.degrees(MAX_LEAD):.1f} are '
             'used: raise its P gain (ik_servo_check --protect), or take load off'
         )
 
@@ -118,7 +117,7 @@ class Sag:
         self._torques, self._factors = torques, factors
         turning = {} if torques is None else torques({})
         self._joints = {
-            name: _Joint(compliance, min(max(factors.get(name, 1.0), 0.0), MOST_FACTOR))
+            name: _Joint(compliance, min(max(factors.get(name, 1.0), 0.0), MAX_FACTOR))
             for name, compliance in compliances.items()
             if name in turning
         }

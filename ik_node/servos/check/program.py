@@ -18,8 +18,8 @@ from pathlib import Path
 from ik_node.console import renamed, run, say
 from ik_node.errors import InputError, path_text
 from ik_node.extras import load
-from ik_node.servos.arm.activation import check_range, switch_off, switch_on
-from ik_node.servos.arm.survey import TIME_PROFILE, ArmError, ServoSurvey, named, read, write
+from ik_node.servos.arm.registers import TIME_PROFILE, ArmError, ServoSurvey
+from ik_node.servos.arm.torque import Torque, check_range
 from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN, Codec
 from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.bus.transport import Answer, PortError, Transport
@@ -30,8 +30,8 @@ from ik_node.servos.calibration.zeros import MARGIN, STEP_MARGIN, ZERO_FROM, che
 from ik_node.servos.ports import EMULATED, EmulatedArm, arm_at, the_port
 from ik_node.steady import steady
 
-from .findings import Diagnosis, ServoFinding, bus_text, diagnose, find, test_bus, with_calibration
 from .record import check_file, live, protect, reading_table, record, sentences, servo_table, zero_table
+from .report import Diagnosis, ServoReport, bus_text, diagnose, read_all, test_bus, with_calibration
 
 BAUDS = {
     'feetech': (1_000_000, 500_000, 250_000, 115_200),
@@ -111,67 +111,62 @@ MOTION = 'torque_limit', 'profile_velocity', 'profile_acceleration', 'bus_watchd
 INTERRUPTS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT
 
 
-def wiggle(transport: Transport, findings: Sequence[ServoFinding], name: str) -> int:
+def wiggle(servos: Sequence[ServoReport], name: str) -> int:
     """Turn a joint to both sides, and say how far it went; 0 if it did. Raises PortError and ArmError.
 
     Its torque is off before and after, also if this is interrupted.
     """
-    servo = next(servo for servo in findings if servo.joint.name == name)
-    joint, model = servo.joint, servo.model
+    servo = next(servo for servo in servos if servo.joint.name == name)
     if servo.fault or servo.recorded is None:
-        raise ArmError(f'{named(joint)} {servo.fault}')
-    if servo.counts['operating_mode'] not in model.position_modes:
-        raise ArmError(f'{named(joint)} is in operating mode {servo.counts["operating_mode"]}')
-    _ask(servo)
-    if read(transport, joint, model, 'torque_enable'):
-        raise ArmError(f'{named(joint)} has torque: end the program that drives it, or switch the power off')
-    place = read(transport, joint, model, 'present_position')
+        raise ArmError(f'{servo} {servo.fault}')
+    if servo.counts['operating_mode'] not in servo.model.position_modes:
+        raise ArmError(f'{servo} is in operating mode {servo.counts["operating_mode"]}')
+    _confirm(servo)
+    if servo.read('torque_enable'):
+        raise ArmError(f'{servo} has torque: end the program that drives it, or switch the power off')
+    tick = servo.read('present_position')
     timed = bool(servo.counts.get('drive_mode', 0) & TIME_PROFILE)
-    one = ServoSurvey(joint, model, servo.recorded, timed, volts=servo.volts)
-    _sides(servo, place)  # raises before there is torque
-    check_range(one, place)
+    one = ServoSurvey(servo.transport, servo.joint, servo.model, servo.recorded, timed, volts=servo.volts)
+    _sides(one, tick)  # raises before there is torque
+    check_range(one, tick)
     try:
-        reached = _turned(transport, one, servo)
+        reached = _turn(one)
     except PortError as error:
-        raise PortError(f'{error}. {named(joint)} may still have torque: switch its power off') from None
+        raise PortError(f'{error}. {servo} may still have torque: switch its power off') from None
     return _tell(servo, reached)
 
 
-def _turned(transport: Transport, servo: ServoSurvey, finding: ServoFinding) -> dict[int, int]:
+def _turn(servo: ServoSurvey) -> dict[int, int]:
     """Turn a joint to both sides if it may; return how far it went [ticks], by side.
 
     Raises PortError and ArmError.
     """
-    joint, model = servo.joint, servo.model
     with ExitStack() as stack:
         interrupted = stack.enter_context(_interruptible())
-        before = {key: read(transport, joint, model, key) for key in MOTION if key in model.registers}
-        stack.callback(_restore, transport, servo, before)
-        place = switch_on(transport, [servo])[0].present
-        sides = _sides(finding, place)
-        write(transport, joint, model, 'torque_limit', model['torque_limit'].count(TORQUE * joint.torque))
-        return {side: _swing(transport, servo, place, side, interrupted) for side in sides}
+        before = {name: servo.read(name) for name in MOTION if servo.has(name)}
+        torque = Torque([servo])
+        stack.callback(_restore, servo, torque, before)
+        start = torque.switch_on()[0].present
+        sides = _sides(servo, start)
+        servo.write('torque_limit', servo.model['torque_limit'].count(TORQUE * servo.joint.torque))
+        return {side: _swing(servo, start, side, interrupted) for side in sides}
 
 
-def _sides(servo: ServoFinding, place: int) -> list[int]:
+def _sides(servo: ServoSurvey, tick: int) -> list[int]:
     """Return to which sides the joint may turn, +1 and -1: that of rising ticks first."""
-    recorded = servo.recorded
-    assert recorded is not None
-    if recorded.is_range:
-        low, high = recorded.low + MARGIN, recorded.high - MARGIN
+    if servo.memory.is_range:
+        low, high = servo.memory.low + MARGIN, servo.memory.high - MARGIN
     else:
         low, high = STEP_MARGIN, TICKS_PER_TURN - 1 - STEP_MARGIN
-    sides = [side for side in (1, -1) if low <= place + side * SWING <= high]
+    sides = [side for side in (1, -1) if low <= tick + side * SWING <= high]
     if not sides:
-        raise ArmError(
-            f'{named(servo.joint)} is at tick {place}, its range is {low} to {high}: move it inside by hand'
-        )
+        raise ArmError(f'{servo} is at tick {tick}, its range is {low} to {high}: move it inside by hand')
     return sides
 
 
-def _ask(servo: ServoFinding) -> None:
+def _confirm(servo: ServoReport) -> None:
     say(
-        f'\n{named(servo.joint)} will turn by 3 degrees with {100 * TORQUE:.0f} % of its torque. All others '
+        f'\n{servo} will turn by 3 degrees with {100 * TORQUE:.0f} % of its torque. All others '
         'are left as they are.'
     )
     if sys.stdin.isatty():
@@ -181,28 +176,27 @@ def _ask(servo: ServoFinding) -> None:
             raise KeyboardInterrupt from None
 
 
-def _swing(
-    transport: Transport, servo: ServoSurvey, place: int, side: int, interrupted: threading.Event
-) -> int:
+def _swing(servo: ServoSurvey, start: int, side: int, interrupted: threading.Event) -> int:
     """Turn to a side and back; return how far the joint went there [ticks]. Raises ArmError."""
-    most = 0
+    farthest = 0
     steps = math.ceil(SWING / (SPEED * PERIOD))
     there = [round(side * SWING * step / steps) for step in range(1, steps + 1)]
     stay = [side * SWING] * round(SETTLING / PERIOD)
-    for way in (*there, *stay, *reversed(there), *[0] * len(stay)):
+    register = servo.model['goal_position']
+    for offset in (*there, *stay, *reversed(there), *[0] * len(stay)):
         if interrupted.is_set():
             raise KeyboardInterrupt
-        register = servo.model['goal_position']
-        transport.sync_write(register.address, {servo.joint.id: register.encode(place + way)})
+        goal = start + offset
+        servo.transport.sync_write(register.address, {servo.joint.id: register.encode(goal)})
         steady.sleep(PERIOD)
-        tick = read(transport, servo.joint, servo.model, 'present_position')
-        if abs(tick - place - way) > LOST:
-            raise ArmError(f'{named(servo.joint)} is at tick {tick} instead of {place + way}: stopped')
-        most = max(most, side * (tick - place))
-    return most
+        tick = servo.read('present_position')
+        if abs(tick - goal) > LOST:
+            raise ArmError(f'{servo} is at tick {tick} instead of {goal}: stopped')
+        farthest = max(farthest, side * (tick - start))
+    return farthest
 
 
-def _tell(servo: ServoFinding, reached: dict[int, int]) -> int:
+def _tell(servo: ServoReport, reached: dict[int, int]) -> int:
     joint = servo.joint
     went = ' and '.join(
         f'{math.degrees(joint.sign * side * ticks * RADIANS_PER_TICK):+.1f} deg'
@@ -218,10 +212,10 @@ def _tell(servo: ServoFinding, reached: dict[int, int]) -> int:
     return 1
 
 
-def _restore(transport: Transport, servo: ServoSurvey, before: dict[str, int]) -> None:
-    switch_off(transport, [servo])
-    for key, count in before.items():
-        write(transport, servo.joint, servo.model, key, count)
+def _restore(servo: ServoSurvey, torque: Torque, before: dict[str, int]) -> None:
+    torque.switch_off()
+    for name, count in before.items():
+        servo.write(name, count)
 
 
 @contextmanager
@@ -306,16 +300,16 @@ def _check(arguments: argparse.Namespace) -> int:
         say('\n'.join(_head(port, profile)))
         transport = SerialTransport(port, profile.baud, PROTOCOLS[profile.protocol], TIMEOUT)
         stack.callback(transport.close)
-        findings, notes = _findings(transport, profile, arguments, zeros)
+        servos, notes = _read_servos(transport, profile, arguments, zeros)
         if arguments.live:
-            return live(transport, findings)
+            return live(servos)
         if arguments.record:
-            return record(transport, findings, Path(arguments.record))
+            return record(servos, Path(arguments.record))
         if arguments.protect:
-            return protect(transport, findings)
-        diagnosis = _page(transport, profile, findings, notes, port)
-        if arguments.wiggle is not None and not any(servo.silent for servo in findings):
-            return wiggle(transport, findings, arguments.wiggle)
+            return protect(servos)
+        diagnosis = _report(transport, profile, servos, notes, port)
+        if arguments.wiggle is not None and not any(servo.silent for servo in servos):
+            return wiggle(servos, arguments.wiggle)
         return 1 if diagnosis.problems else 0
 
 
@@ -338,12 +332,12 @@ def _head(port: str, profile: ArmProfile) -> list[str]:
     ]
 
 
-def _findings(
+def _read_servos(
     transport: Transport, profile: ArmProfile, arguments: argparse.Namespace, zeros: Mapping[str, float]
-) -> tuple[list[ServoFinding], list[str]]:
-    """Return what was found, and notes on where the calibration is from."""
-    findings = find(transport, profile)
-    memory = {servo.joint.name: servo.recorded for servo in findings if servo.recorded is not None}
+) -> tuple[list[ServoReport], list[str]]:
+    """Return the servos, and notes on where the calibration is from."""
+    servos = read_all(transport, profile)
+    memory = {servo.joint.name: servo.recorded for servo in servos if servo.recorded is not None}
     notes = []
     file: dict[str, Recorded] = {}
     path = Path(arguments.calibration) if arguments.calibration else None
@@ -360,35 +354,35 @@ def _findings(
     if stored:
         notes.append(f'zeros    {path_text(own)}: {", ".join(stored)}')
     ticks = {**ticks_now(profile, stored, memory), **zeros}
-    return with_calibration(findings, profile, arguments.zero_from, ticks, file), notes
+    return with_calibration(servos, profile, arguments.zero_from, ticks, file), notes
 
 
-def _page(
+def _report(
     transport: Transport,
     profile: ArmProfile,
-    findings: Sequence[ServoFinding],
+    servos: Sequence[ServoReport],
     notes: Sequence[str],
     port: str,
 ) -> Diagnosis:
-    silent = {servo.joint.id for servo in findings if servo.silent}
+    silent = {servo.joint.id for servo in servos if servo.silent}
     elsewhere: list[str] = []
     if silent:
-        say(f'no answer from {len(silent)} of {len(findings)} servos; looking for others ...', sys.stderr)
+        say(f'no answer from {len(silent)} of {len(servos)} servos; looking for others ...', sys.stderr)
         transport.close()
 
         def open_port(baud: int, codec: Codec) -> Transport:
             return SerialTransport(port, baud, codec, SCAN_TIMEOUT)
 
         elsewhere = search(open_port, profile, silent)
-    usable = [servo for servo in findings if not servo.fault]
+    usable = [servo for servo in servos if not servo.fault]
     lines = [*notes]
-    test = test_bus(transport, findings) if usable and not silent else None
+    test = test_bus(servos) if usable and not silent else None
     if test is not None:
         lines.append(f'bus      {bus_text(test, len(usable))}')
-    lines += ['', *servo_table(findings)]
+    lines += ['', *servo_table(servos)]
     if usable:
         readings = {one.joint.name: one.reading for one in usable if one.reading is not None}
-        lines += ['', *reading_table(findings, readings), '', *zero_table(usable)]
-    diagnosis = diagnose(profile, findings, elsewhere, test)
+        lines += ['', *reading_table(servos, readings), '', *zero_table(usable)]
+    diagnosis = diagnose(profile, servos, elsewhere, test)
     say('\n'.join([*lines, *sentences(diagnosis)]))
     return diagnosis

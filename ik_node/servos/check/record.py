@@ -16,23 +16,23 @@ from pathlib import Path
 from ik_node.console import say, table
 from ik_node.errors import InputError, path_text
 from ik_node.files import write_file
-from ik_node.servos.arm.survey import ArmError, named, read, write
-from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN, ServoModel
-from ik_node.servos.bus.transport import Fault, Transport
+from ik_node.servos.arm.registers import ArmError, Servo
+from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN
+from ik_node.servos.bus.transport import Fault
 from ik_node.servos.calibration.profile import JointProfile
 from ik_node.servos.calibration.recorded import Recorded, is_same
 from ik_node.servos.calibration.zeros import LEAST_SPAN, LEROBOT, SPANS_AGREE, ZERO_FROM
 from ik_node.steady import steady
 
-from .findings import FACTORY_GAIN, Diagnosis, Reading, ServoFinding, is_weak, measure, unprotected
+from .report import FACTORY_GAIN, Diagnosis, Reading, ServoReport, is_weak, measure, unprotected
 
 WIDTH = 100  # of a sentence
 
 
-def servo_table(findings: Sequence[ServoFinding]) -> list[str]:
+def servo_table(servos: Sequence[ServoReport]) -> list[str]:
     """Return the table of what is in the memory of the servos."""
     rows = [['id', 'joint', 'model', 'firmware', 'range', 'span', 'offset', 'torque', 'P']]
-    for servo in findings:
+    for servo in servos:
         head = [str(servo.joint.id), servo.joint.name, servo.model.name, servo.firmware]
         recorded = servo.recorded
         if recorded is None:
@@ -46,13 +46,13 @@ def servo_table(findings: Sequence[ServoFinding]) -> list[str]:
 
 
 def reading_table(
-    findings: Sequence[ServoFinding],
+    servos: Sequence[ServoReport],
     readings: Mapping[str, Reading | Fault],
     seen: Mapping[str, tuple[int, int]] | None = None,
 ) -> list[str]:
     """Return the table of what the servos measure. seen [ticks]: the least and the largest, by joint."""
     rows = [['joint', 'tick', 'position', 'seen', 'load', 'voltage', 'temp', 'reports']]
-    for servo in findings:
+    for servo in servos:
         reading = readings.get(servo.joint.name)
         if reading is None or isinstance(reading, Fault):
             rows.append([servo.joint.name, '', '', '', '', '', '', reading.value if reading else servo.fault])
@@ -74,10 +74,10 @@ def reading_table(
     return table(rows)
 
 
-def zero_table(findings: Sequence[ServoFinding]) -> list[str]:
+def zero_table(servos: Sequence[ServoReport]) -> list[str]:
     """Return the table of the estimates of zero: ticks, and how far they are from the one that counts."""
     rows = [['joint', 'zero', 'from', *ZERO_FROM, 'limits']]
-    for servo in findings:
+    for servo in servos:
         calibration = servo.calibration
         if calibration is None:
             rows.append([servo.joint.name, 'not known', *[''] * (2 + len(ZERO_FROM))])
@@ -136,16 +136,16 @@ class Screen:
         say(back + '\n'.join(lines))
 
 
-def live(transport: Transport, findings: Sequence[ServoFinding]) -> int:
+def live(servos: Sequence[ServoReport]) -> int:
     """Show a table of the servos until Ctrl-C. Raises PortError."""
     say('\nMove the arm by hand; Ctrl-C ends this.')
     seen: dict[str, tuple[int, int]] = {}
     screen = Screen()
     try:
         while True:
-            readings = measure(transport, findings)
+            readings = measure(servos)
             _note(seen, readings)
-            screen.show(reading_table(findings, readings, seen))
+            screen.show(reading_table(servos, readings, seen))
             steady.sleep(PAUSE)
     except KeyboardInterrupt:
         return 0
@@ -179,7 +179,7 @@ class Travel:
         self.low, self.high = min(self.low, self._now), max(self.high, self._now)
 
 
-def recorded_from(servo: ServoFinding, travel: Travel) -> Recorded:
+def recorded_from(servo: ServoReport, travel: Travel) -> Recorded:
     """Return what to store of a joint that was held at zero first, then moved. Raises ArmError."""
     joint, before = servo.joint, servo.recorded
     assert before is not None
@@ -189,7 +189,7 @@ def recorded_from(servo: ServoFinding, travel: Travel) -> Recorded:
         offset = min((offset + LARGEST_OFFSET) % TICKS_PER_TURN - LARGEST_OFFSET, LARGEST_OFFSET)
     elif servo.counts['operating_mode'] == POSITION_MODE and abs(offset) > LARGEST_IN_POSITION_MODE:
         raise ArmError(
-            f'{named(joint)}: an offset of {offset} ticks is more than the {LARGEST_IN_POSITION_MODE} that '
+            f'{servo}: an offset of {offset} ticks is more than the {LARGEST_IN_POSITION_MODE} that '
             'position mode allows: mount its horn nearer to the middle'
         )
     if joint.full_turn:
@@ -197,19 +197,17 @@ def recorded_from(servo: ServoFinding, travel: Travel) -> Recorded:
     span = travel.high - travel.low
     stops = None if joint.stops is None else (joint.stops[1] - joint.stops[0]) / joint.unit
     if span < (LEAST if stops is None else LEAST_SPAN * stops):
-        raise ArmError(
-            f'{named(joint)} was moved by {amount(joint, span * joint.unit)} only: move it to both stops'
-        )
+        raise ArmError(f'{servo} was moved by {amount(joint, span * joint.unit)} only: move it to both stops')
     low, high = travel.low + shift, travel.high + shift
     if not 0 < low < high < TICKS_PER_TURN - 1:
         raise ArmError(
-            f'{named(joint)}: ticks {low} to {high} are not within one turn: hold it nearer to the middle of '
+            f'{servo}: ticks {low} to {high} are not within one turn: hold it nearer to the middle of '
             'its range at first'
         )
     return Recorded(low, high, offset)
 
 
-def _shift(servo: ServoFinding, travel: Travel) -> int:
+def _shift(servo: ServoReport, travel: Travel) -> int:
     """Return by how much the ticks must change, so that zero is at MIDDLE where that is possible."""
     joint, span = servo.joint, travel.high - travel.low
     middle = round((travel.low + travel.high) / 2)
@@ -236,31 +234,30 @@ def line() -> str:
     return os.read(sys.stdin.fileno(), 4096).decode(errors='replace')
 
 
-def store(transport: Transport, joint: JointProfile, model: ServoModel, wanted: Mapping[str, int]) -> None:
+def store(servo: Servo, counts: Mapping[str, int]) -> None:
     """Write counts to registers of the memory, by name, and read them back. Raises ArmError."""
-    has_lock = 'lock' in model.registers
-    if has_lock:
-        write(transport, joint, model, 'lock', 0)
+    if servo.has('lock'):
+        servo.write('lock', 0)
     try:
-        for name, count in wanted.items():
-            write(transport, joint, model, name, count)
+        for name, count in counts.items():
+            servo.write(name, count)
     finally:
-        if has_lock:
-            write(transport, joint, model, 'lock', 1)
+        if servo.has('lock'):
+            servo.write('lock', 1)
 
 
-def protect(transport: Transport, findings: Sequence[ServoFinding]) -> int:
+def protect(servos: Sequence[ServoReport]) -> int:
     """Store in the memory of the servos what protects grippers and carries the arm; 0 if that was wanted.
 
     Raises PortError and ArmError.
     """
     plan = []
-    for servo in findings:
+    for servo in servos:
         if servo.fault:
-            raise ArmError(f'{named(servo.joint)} {servo.fault}')
+            raise ArmError(f'{servo} {servo.fault}')
         wanted = unprotected(servo) | ({'p_gain': FACTORY_GAIN} if is_weak(servo) else {})
-        if wanted and read(transport, servo.joint, servo.model, 'torque_enable'):
-            raise ArmError(f'{named(servo.joint)} has torque: switch it off first, and support the arm')
+        if wanted and servo.read('torque_enable'):
+            raise ArmError(f'{servo} has torque: switch it off first, and support the arm')
         plan.append((servo, wanted))
     rows = [['joint', 'register', 'now', 'then']]
     for servo, wanted in plan:
@@ -275,7 +272,7 @@ def protect(transport: Transport, findings: Sequence[ServoFinding]) -> int:
         return 1
     for servo, wanted in plan:
         if wanted:
-            store(transport, servo.joint, servo.model, wanted)
+            store(servo, wanted)
     say('Stored in the servos. The torque of a gripper takes effect the next time that they are switched on.')
     return 0
 
@@ -292,58 +289,58 @@ def check_file(path: Path) -> None:
         raise InputError(f'there is no folder {path_text(path.parent)}')
 
 
-def record(transport: Transport, findings: Sequence[ServoFinding], path: Path) -> int:
+def record(servos: Sequence[ServoReport], path: Path) -> int:
     """Record the ranges of all joints, store them in the servos and in a file; 0 if that was wanted.
 
     Raises PortError, ArmError and InputError.
     """
-    for servo in findings:
+    for servo in servos:
         if servo.fault or servo.recorded is None:
-            raise ArmError(f'{named(servo.joint)} {servo.fault}')
+            raise ArmError(f'{servo} {servo.fault}')
         if servo.recorded.multi_turn:
-            raise ArmError(f'{named(servo.joint)} counts beyond one turn: clear bit 4 of its phase')
-        if read(transport, servo.joint, servo.model, 'torque_enable'):
-            raise ArmError(f'{named(servo.joint)} has torque: switch the power of the arm off and on')
+            raise ArmError(f'{servo} counts beyond one turn: clear bit 4 of its phase')
+        if servo.read('torque_enable'):
+            raise ArmError(f'{servo} has torque: switch the power of the arm off and on')
     say('\nHold the arm in the pose in which its description shows all joints at zero. Then press Enter.')
     if not line():
         return 1
-    held = [read(transport, servo.joint, servo.model, 'present_position') for servo in findings]
-    travels = {servo.joint.name: Travel(tick) for servo, tick in zip(findings, held, strict=True)}
-    if not _follow(transport, findings, travels):
+    held = [servo.read('present_position') for servo in servos]
+    travels = {servo.joint.name: Travel(tick) for servo, tick in zip(servos, held, strict=True)}
+    if not _follow(servos, travels):
         return 1
-    found = {servo.joint.name: recorded_from(servo, travels[servo.joint.name]) for servo in findings}
-    say('\n'.join(['', *_plan(findings, found), '']))
+    found = {servo.joint.name: recorded_from(servo, travels[servo.joint.name]) for servo in servos}
+    say('\n'.join(['', *_plan(servos, found), '']))
     if not agreed():
         return 1
-    for servo in findings:
-        _store(transport, servo, found[servo.joint.name])
-    _write(path, findings, found)
+    for servo in servos:
+        _store(servo, found[servo.joint.name])
+    _write(path, servos, found)
     say(f'Stored in the servos and in {path_text(path)}. Check the arm again.')
     return 0
 
 
-def _follow(transport: Transport, findings: Sequence[ServoFinding], travels: Mapping[str, Travel]) -> bool:
+def _follow(servos: Sequence[ServoReport], travels: Mapping[str, Travel]) -> bool:
     """Follow the joints until Enter; False if the input ends. Raises ArmError if one was lost of sight."""
     say('Move every joint through its whole range, to both stops. Then press Enter.\n')
     seen = dict.fromkeys(travels, steady())
     screen = Screen()
     while not select.select([sys.stdin.fileno()], [], [], PAUSE)[0]:
-        readings, now = measure(transport, findings), steady()
-        for servo in findings:
+        readings, now = measure(servos), steady()
+        for servo in servos:
             name, reading = servo.joint.name, readings[servo.joint.name]
             if isinstance(reading, Reading):
                 travels[name].add(reading.tick)
                 seen[name] = now
             elif now - seen[name] > BLIND:
-                raise ArmError(f'{named(servo.joint)}: {reading.value}. Check its cable, and record again')
+                raise ArmError(f'{servo}: {reading.value}. Check its cable, and record again')
         spans = {name: (travel.low, travel.high) for name, travel in travels.items()}
-        screen.show(reading_table(findings, readings, spans))
+        screen.show(reading_table(servos, readings, spans))
     return bool(line())
 
 
-def _plan(findings: Sequence[ServoFinding], found: Mapping[str, Recorded]) -> list[str]:
+def _plan(servos: Sequence[ServoReport], found: Mapping[str, Recorded]) -> list[str]:
     rows = [['joint', 'range', 'offset', 'span', 'between the stops', 'before']]
-    for servo in findings:
+    for servo in servos:
         joint, new = servo.joint, found[servo.joint.name]
         assert servo.recorded is not None
         stops = '' if joint.stops is None else amount(joint, joint.stops[1] - joint.stops[0])
@@ -352,20 +349,21 @@ def _plan(findings: Sequence[ServoFinding], found: Mapping[str, Recorded]) -> li
     return table(rows)
 
 
-def _store(transport: Transport, servo: ServoFinding, new: Recorded) -> None:
+def _store(servo: ServoReport, new: Recorded) -> None:
     """Write to the memory of a servo what differs, and read it back."""
-    joint, model = servo.joint, servo.model
     if servo.recorded is not None and is_same(servo.recorded, new):
         return
-    wanted = {
-        'homing_offset': new.homing_offset,
-        'min_position_limit': new.low,
-        'max_position_limit': new.high,
-    }
-    store(transport, joint, model, wanted)
+    store(
+        servo,
+        {
+            'homing_offset': new.homing_offset,
+            'min_position_limit': new.low,
+            'max_position_limit': new.high,
+        },
+    )
 
 
-def _write(path: Path, findings: Sequence[ServoFinding], found: Mapping[str, Recorded]) -> None:
+def _write(path: Path, servos: Sequence[ServoReport], found: Mapping[str, Recorded]) -> None:
     """Write a file as LeRobot has them."""
     content = {
         servo.joint.lerobot or servo.joint.name: {
@@ -375,7 +373,7 @@ def _write(path: Path, findings: Sequence[ServoFinding], found: Mapping[str, Rec
             'range_min': found[servo.joint.name].low,
             'range_max': found[servo.joint.name].high,
         }
-        for servo in findings
+        for servo in servos
     }
     try:
         write_file(path, json.dumps(content, indent=4) + '\n')

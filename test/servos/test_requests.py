@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the owner of an arm wishes, hold or no torque, outlasts faults, and the newest wish counts."""
+"""Requests to hold an arm or to release it outlast faults, and the newest one counts."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
-from concurrent.futures import Future
 
 import pytest
 from rig import TORQUE_LIMIT, driven, emulated, started
 
-from ik_node.servos.arm import activation
-from ik_node.servos.arm.cycle import ArmOptions, ServoLoop
-from ik_node.servos.arm.snapshot import ArmState
-from ik_node.servos.arm.survey import ArmError
+from ik_node.servos.arm import torque
+from ik_node.servos.arm.arm import ArmOptions
+from ik_node.servos.arm.registers import ArmError, Servo
+from ik_node.servos.arm.states import ArmState
 
 pytestmark = pytest.mark.slow
 
@@ -87,14 +85,14 @@ def test_a_dynamixel_that_its_watchdog_has_stopped_is_lowered_slowly():
 def test_a_watchdog_is_set_again_after_a_clear_that_fails(monkeypatch):
     with driven('open_manipulator_x') as rig:
         rig.switch_on()
-        at_rest = activation._at_rest
+        at_rest = torque._at_rest
 
-        def moving(transport, servo):
+        def moving(servo):
             if servo.joint.id == 15:
                 raise ArmError('it moves')
-            return at_rest(transport, servo)
+            return at_rest(servo)
 
-        monkeypatch.setattr(activation, '_at_rest', moving)
+        monkeypatch.setattr(torque, '_at_rest', moving)
         with pytest.raises(ArmError, match='it moves'):
             rig.arm.clear()
         assert {rig.bus.call('get', id=id, **BUS_WATCHDOG) for id in rig.profile.ids} == {50}
@@ -116,7 +114,7 @@ def test_a_hold_that_is_rejected_does_not_undo_a_release(rig):
 def test_a_hold_keeps_a_joint_that_is_not_measured_at_that_time_from_swinging_back(rig):
     time = rig.clock.now + 2.0
     rig.clock.at(time - 0.02, lambda: rig.bus.faults({'kind': 'corrupt', 'id': 2}))
-    rig.clock.at(time, rig.arm.latch)
+    rig.clock.at(time, rig.arm.request_hold)
     rig.clock.at(time + 0.06, lambda: rig.bus.faults())
     with pytest.raises(ArmError, match='a hold came'):
         rig.arm.set_torque(False)
@@ -181,30 +179,25 @@ def test_a_passive_arm_knows_when_the_torque_that_was_left_is_gone(rig):
 def test_zeros_are_not_changed_while_a_passive_arm_has_torque(rig):
     unplugged(rig, 0.5)
     with pytest.raises(ArmError, match='zeros can only be set while the torque is off'):
-        rig.arm.ask_calibration().result(60.0)
+        rig.arm.request_calibration().result(60.0)
 
 
-def wishing(rig, **wishes):
+def requesting(rig, **requests):
     """Have others ask for something at times from now on [s], while a request is under way."""
 
-    def ask(wish):
-        commands = rig.arm._commands
-        if wish == 'hold':
-            commands.latch()
-            act = ServoLoop.hold
-        elif wish == 'off':
-            asked = commands.lower()
-            act = functools.partial(ServoLoop.switch_off, published=rig.arm._publish, asked=asked)
-        else:
-            act = functools.partial(ServoLoop.clear, asked=commands.asked)
-        rig.arm._requests.append((act, Future()))
-
-    for wish, time in wishes.items():
-        rig.clock.at(rig.clock.now + time, functools.partial(ask, wish))
+    arm = rig.arm
+    ask = {
+        'hold': arm.request_hold,
+        'off': lambda: arm.request_torque(False),
+        'on': lambda: arm.request_torque(True),
+        'clear': arm.request_clear,
+    }
+    for request, time in requests.items():
+        rig.clock.at(rig.clock.now + time, ask[request])
 
 
 @pytest.mark.parametrize(
-    ('wishes', 'state', 'latched'),
+    ('requests', 'state', 'latched'),
     [
         ({'hold': 0.05, 'off': 0.1}, ArmState.PASSIVE, True),
         ({'off': 0.05, 'hold': 0.1}, ArmState.HOLDING, True),
@@ -212,8 +205,8 @@ def wishing(rig, **wishes):
         ({'clear': 0.05, 'hold': 0.1}, ArmState.HOLDING, True),
     ],
 )
-def test_the_newest_wish_counts_while_the_torque_is_switched_on(rig, wishes, state, latched):
-    wishing(rig, **wishes)
+def test_the_newest_request_counts_while_the_torque_is_switched_on(rig, requests, state, latched):
+    requesting(rig, **requests)
     rig.arm.clear()
     rig.clock.sleep(5.0)
     assert rig.arm.snapshot.state is state
@@ -261,17 +254,17 @@ def test_a_servo_that_was_silent_while_its_torque_grew_gets_all_of_it_and_no_mor
 
 
 def test_a_servo_that_may_have_torque_after_a_failure_is_looked_at_until_it_answers(monkeypatch):
-    write = activation.write
+    write = Servo.write
     with driven() as rig:
         rig.until(ArmState.PASSIVE)
 
-        def silenced(transport, joint, model, name, count):
-            if (joint.id, name) == (3, 'torque_enable'):
+        def silenced(servo, name, count):
+            if (servo.joint.id, name) == (3, 'torque_enable'):
                 rig.bus.call('put', id=3, address=40, size=1, value=1)
                 rig.bus.faults({'kind': 'missing', 'id': 3})
-            return write(transport, joint, model, name, count)
+            return write(servo, name, count)
 
-        monkeypatch.setattr(activation, 'write', silenced)
+        monkeypatch.setattr(Servo, 'write', silenced)
         with pytest.raises(ArmError, match=r'servo 3 \(elbow_flex\) may have torque now'):
             rig.arm.set_torque(True)
         rig.bus.call('put', id=3, address=40, size=1, value=1)
@@ -290,9 +283,19 @@ def test_watchdogs_are_set_again_once_a_servo_answers_that_was_silent_at_a_hold(
         rig.clock.sleep(2.5)
         now = rig.clock.now
         rig.clock.at(now + 0.9, lambda: rig.bus.faults({'kind': 'missing', 'id': 11}))
-        rig.clock.at(now + 1.0, rig.arm.latch)
+        rig.clock.at(now + 1.0, rig.arm.request_hold)
         rig.clock.at(now + 1.4, lambda: rig.bus.faults())
         with pytest.raises(ArmError, match='a hold came'):
             rig.arm.set_torque(False)
         rig.clock.sleep(3.0)
         assert {rig.bus.call('get', id=id, **BUS_WATCHDOG) for id in rig.profile.ids} == {50}
+
+
+def test_a_hold_that_waits_behind_torque_on_counts_although_one_before_it_was_rejected():
+    with driven() as rig:
+        rejected, _, hold = rig.arm.request_hold(), rig.arm.request_torque(True), rig.arm.request_hold()
+        hold.result(10.0)
+        with pytest.raises(ArmError, match='the arm holds nothing'):
+            rejected.result(0.0)
+        assert rig.arm.snapshot.state is ArmState.HOLDING
+        assert rig.arm.snapshot.latched

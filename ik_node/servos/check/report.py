@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings: everything that the servos of an arm tell. Nothing is written, and what is missing is told."""
+"""What ik_servo_check reads from the servos, and the problems and warnings in it; it writes nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from ik_node.errors import InputError, quoted
-from ik_node.servos.arm.survey import TRIES, ArmError, is_damaged, named, read, same_id, wrong_supply
+from ik_node.servos.arm.registers import (
+    TRIES,
+    ArmError,
+    Servo,
+    is_damaged,
+    named,
+    same_id,
+    wrong_supply,
+)
 from ik_node.servos.bus.models import PHASE_SPEED_0_IS_FASTEST, ServoModel, model_named, model_numbered
 from ik_node.servos.bus.transport import Answer, Fault, Transport
 from ik_node.servos.calibration.profile import ArmProfile, JointProfile
@@ -38,15 +46,14 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class ServoFinding:
-    """One servo. counts: of its registers, by name. fault: why it cannot be used, empty if it can.
+class ServoReport(Servo):
+    """What was read from one servo.
 
-    silent: it does not answer at all. silent_shadows: ids of servos that turn with it and do not answer.
-    calibration: None if the zero of the joint is not known; problem says why.
+    counts: of its registers, by name. fault: why it cannot be used, empty if it can. silent: it does not
+    answer at all. silent_shadows: ids of servos that turn with it and do not answer. calibration: None if the
+    zero of the joint is not known; problem says why.
     """
 
-    joint: JointProfile
-    model: ServoModel
     counts: Mapping[str, int] = field(default_factory=dict)
     fault: str = ''
     silent: bool = False
@@ -86,21 +93,21 @@ class BusTest:
     faults: Mapping[str, int]
 
 
-def find(transport: Transport, profile: ArmProfile) -> list[ServoFinding]:
-    """Return what each servo of a profile tells, in the order of the joints. Raises PortError."""
-    return [_found(transport, joint) for joint in profile.joints]
+def read_all(transport: Transport, profile: ArmProfile) -> list[ServoReport]:
+    """Read all servos of a profile; return them in the order of the joints. Raises PortError."""
+    return [_report(transport, joint) for joint in profile.joints]
 
 
 def with_calibration(
-    findings: Sequence[ServoFinding],
+    servos: Sequence[ServoReport],
     profile: ArmProfile,
     zero_from: str,
     zeros: Mapping[str, float],
     file: Mapping[str, Recorded],
-) -> list[ServoFinding]:
-    """Return findings with the zeros of the joints, as far as they can be known; see calibrate."""
+) -> list[ServoReport]:
+    """Return servos with the zeros of the joints, as far as they can be known; see calibrate."""
     found = []
-    for servo in findings:
+    for servo in servos:
         name = servo.joint.name
         one = replace(profile, joints=(servo.joint,))
         memory = {} if servo.recorded is None else {name: servo.recorded}
@@ -120,77 +127,83 @@ def with_calibration(
     return found
 
 
-def measure(transport: Transport, findings: Sequence[ServoFinding]) -> dict[str, Reading | Fault]:
+def measure(servos: Sequence[ServoReport]) -> dict[str, Reading | Fault]:
     """Return what the servos that can be used measure now, by joint. Raises PortError."""
-    usable = [servo for servo in findings if not servo.fault]
+    usable = [servo for servo in servos if not servo.fault]
     if not usable:
         return {}
-    address, size = usable[0].model.measured
-    replies = transport.sync_read([servo.joint.id for servo in usable], address, size)
+    first = usable[0]
+    replies = first.transport.sync_read([servo.joint.id for servo in usable], *first.model.measured)
     found: dict[str, Reading | Fault] = {}
     for servo in usable:
         reply = replies[servo.joint.id]
         if isinstance(reply, Answer):
-            found[servo.joint.name] = _reading(servo.model, servo.model.decode(address, reply.data), reply)
+            found[servo.joint.name] = _reading(servo.model, reply)
         else:
             found[servo.joint.name] = reply
     return found
 
 
-def test_bus(transport: Transport, findings: Sequence[ServoFinding]) -> BusTest:
+def test_bus(servos: Sequence[ServoReport]) -> BusTest:
     """Read all servos READS times. Raises PortError."""
     faults: Counter[str] = Counter()
     begin = steady()
     for _ in range(READS):
-        faults.update(one.value for one in measure(transport, findings).values() if isinstance(one, Fault))
+        faults.update(one.value for one in measure(servos).values() if isinstance(one, Fault))
     return BusTest(READS, steady() - begin, faults)
 
 
-def _found(transport: Transport, joint: JointProfile) -> ServoFinding:
-    model = model_named(joint.model)
-    reply = next((reply for reply in _pings(transport, joint.id) if isinstance(reply, Answer)), None)
-    if reply is None:
+def _report(transport: Transport, joint: JointProfile) -> ServoReport:
+    servo = Servo(transport, joint, model_named(joint.model))
+
+    def faulty(fault: str, silent: bool = False) -> ServoReport:
+        return ServoReport(transport, joint, servo.model, fault=fault, silent=silent)
+
+    if not _answers(transport, joint.id):
         silent = all(reply is Fault.SILENT for reply in _pings(transport, joint.id))
-        return ServoFinding(joint, model, fault='does not answer' if silent else DAMAGED, silent=silent)
+        return faulty('does not answer' if silent else DAMAGED, silent)
     if is_damaged(transport, joint):
-        return ServoFinding(joint, model, fault=DAMAGED)
+        return faulty(DAMAGED)
     try:
-        number = read(transport, joint, model, 'model')
-        actual = model if number == model.number else model_numbered(number)
-        if actual is None or actual.registers is not model.registers:
-            shown = f'model {number}' if actual is None else actual.name
-            return ServoFinding(joint, model, fault=f'is {shown}, the profile has {model.name}')
-        return _read(transport, joint, actual)
+        number = servo.read('model')
+        model = servo.model if number == servo.model.number else model_numbered(number)
+        if model is None or model.registers is not servo.model.registers:
+            shown = f'model {number}' if model is None else model.name
+            return faulty(f'is {shown}, the profile has {servo.model.name}')
+        return _read(replace(servo, model=model))
     except ArmError:
-        return ServoFinding(joint, model, fault='answers only now and then')
+        return faulty('answers only now and then')
 
 
 def _pings(transport: Transport, id: int) -> list[Answer | Fault]:
     return [transport.ping(id) for _ in range(TRIES)]
 
 
-def _read(transport: Transport, joint: JointProfile, model: ServoModel) -> ServoFinding:
-    names = [name for name in (*STORED, *registers_of(model)) if name in model.registers]
-    counts = {name: read(transport, joint, model, name) for name in names}
-    address, size = model.measured
-    reply = transport.read(joint.id, address, size)
+def _answers(transport: Transport, id: int) -> bool:
+    return any(isinstance(reply, Answer) for reply in _pings(transport, id))
+
+
+def _read(servo: Servo) -> ServoReport:
+    transport, joint, model = servo.transport, servo.joint, servo.model
+    counts = {name: servo.read(name) for name in (*STORED, *registers_of(model)) if servo.has(name)}
+    reply = transport.read(joint.id, *model.measured)
     reading = None
     if isinstance(reply, Answer):
-        reading = _reading(model, model.decode(address, reply.data), reply)
+        reading = _reading(model, reply)
         reading = replace(reading, conditions=tuple(model.conditions_of(counts['status'])))
-    return ServoFinding(
+    return ServoReport(
+        transport,
         joint,
         model,
         counts,
-        silent_shadows=tuple(
-            id for id in joint.shadows if not any(isinstance(one, Answer) for one in _pings(transport, id))
-        ),
+        silent_shadows=tuple(id for id in joint.shadows if not _answers(transport, id)),
         recorded=recorded_in(model, counts),
         reading=reading,
     )
 
 
-def _reading(model: ServoModel, counts: Mapping[str, int], reply: Answer) -> Reading:
+def _reading(model: ServoModel, reply: Answer) -> Reading:
+    counts = model.decode(model.measured[0], reply.data)
     quantity = {name: model[name].quantity(count) for name, count in counts.items()}
     status = counts.get('status', 0) | (reply.error if model.homing_sign < 0 else 0)
     conditions = tuple(model.conditions_of(status))
@@ -214,14 +227,14 @@ GRIPPER = {'max_torque': 500, 'protection_current': 250, 'overload_torque': 25} 
 WEAK_GAIN, FACTORY_GAIN = 16, 32  # P; LeRobot writes the weak one at every connection
 
 
-def unprotected(servo: ServoFinding) -> dict[str, int]:
+def unprotected(servo: ServoReport) -> dict[str, int]:
     """Return the counts that registers of a gripper should have, by name; only of those that have more."""
     if not servo.joint.gripper:
         return {}
     return {name: most for name, most in GRIPPER.items() if servo.counts.get(name, 0) > most}
 
 
-def is_weak(servo: ServoFinding) -> bool:
+def is_weak(servo: ServoReport) -> bool:
     """Whether the P gain of a servo is so low that the arm sags."""
     return servo.model.homing_sign < 0 and servo.counts['p_gain'] <= WEAK_GAIN
 
@@ -245,15 +258,15 @@ class Diagnosis:
 
 
 def diagnose(
-    profile: ArmProfile, findings: Sequence[ServoFinding], elsewhere: Sequence[str], test: BusTest | None
+    profile: ArmProfile, servos: Sequence[ServoReport], elsewhere: Sequence[str], test: BusTest | None
 ) -> Diagnosis:
     """Return what is wrong. elsewhere: sentences about servos that answer otherwise than expected.
 
     test: of the bus, None if there was none.
     """
-    problems = _of_silence(findings, elsewhere)
+    problems = _of_silence(servos, elsewhere)
     warnings: list[str] = []
-    usable = [servo for servo in findings if not servo.fault]
+    usable = [servo for servo in servos if not servo.fault]
     for servo in usable:
         problems += _problems_of(servo)
         warnings += _warnings_of(servo)
@@ -265,7 +278,7 @@ def diagnose(
     if test is not None and sum(test.faults.values()) > FEW_FAULTS * test.reads * len(usable):
         warnings.append('the bus is not reliable: check the cables and the supply')
     warnings += [
-        f'{named(servo.joint)} is a gripper with {_in_words(servo)}: it can burn out while it holds '
+        f'{servo} is a gripper with {_in_words(servo)}: it can burn out while it holds '
         'something. --protect sets the values of LeRobot'
         for servo in usable
         if unprotected(servo)
@@ -276,7 +289,7 @@ def diagnose(
             f'the P gain is {WEAK_GAIN} or less in servo {", ".join(weak)}, as LeRobot sets it: the arm sags '
             f'and lags. --protect sets it to that of the factory, {FACTORY_GAIN}'
         )
-    on = [named(servo.joint) for servo in usable if servo.counts['torque_enable']]
+    on = [str(servo) for servo in usable if servo.counts['torque_enable']]
     if on:
         warnings.append(f'torque is on in {", ".join(on)}: another program has left it so, or is running')
     return Diagnosis(tuple(problems), tuple(warnings))
@@ -292,13 +305,13 @@ def bus_text(test: BusTest, servos: int) -> str:
     return f'{rate}, {shown} in {test.reads}'
 
 
-def _of_silence(findings: Sequence[ServoFinding], elsewhere: Sequence[str]) -> list[str]:
-    if findings and all(servo.silent for servo in findings):
+def _of_silence(servos: Sequence[ServoReport], elsewhere: Sequence[str]) -> list[str]:
+    if servos and all(servo.silent for servo in servos):
         return list(elsewhere) or [
             'the port opens, but no servo answers. Is the power supply of the arm on, and is its cable in '
             'the adapter?'
         ]
-    silent = [servo.joint for servo in findings if servo.silent]
+    silent = [servo.joint for servo in servos if servo.silent]
     found = []
     if silent:
         found.append(
@@ -306,37 +319,35 @@ def _of_silence(findings: Sequence[ServoFinding], elsewhere: Sequence[str]) -> l
             f'{"it" if len(silent) == 1 else "the first of them"}, and the ids of the servos'
         )
         found += elsewhere
-    if len(findings) > 1 and [one.joint.id for one in findings if not one.silent] == [FACTORY_ID]:
+    if len(servos) > 1 and [one.joint.id for one in servos if not one.silent] == [FACTORY_ID]:
         found.append(DELIVERED)
-    damaged = [servo.joint for servo in findings if servo.fault == DAMAGED]
+    damaged = [servo.joint for servo in servos if servo.fault == DAMAGED]
     if damaged:
         found.append(same_id(damaged, silent))
     found += [
-        f'{named(servo.joint)} {servo.fault}'
-        for servo in findings
+        f'{servo} {servo.fault}'
+        for servo in servos
         if servo.fault and servo.fault != DAMAGED and not servo.silent
     ]
     return found
 
 
-def _problems_of(servo: ServoFinding) -> list[str]:
+def _problems_of(servo: ServoReport) -> list[str]:
     found = [
         f'servo {id}, which turns {servo.joint.name} too, does not answer: check its cable'
         for id in servo.silent_shadows
     ]
-    mode, allowed = servo.counts['operating_mode'], servo.model.position_modes
-    if mode not in allowed:
-        shown = ' or '.join(map(str, sorted(allowed)))
-        found.append(f'{named(servo.joint)} is in operating mode {mode}, it must be {shown}')
+    mode = servo.counts['operating_mode']
+    if mode not in servo.model.position_modes:
+        found.append(f'{servo} is in operating mode {mode}, it must be {servo.position_modes}')
     if servo.model.homing_sign > 0 and servo.reading is not None and servo.reading.conditions:
         found.append(
-            f'{named(servo.joint)} has shut itself off: {", ".join(servo.reading.conditions)}. Switch its '
-            'power off and on'
+            f'{servo} has shut itself off: {", ".join(servo.reading.conditions)}. Switch its power off and on'
         )
     return found
 
 
-def _of_zeros(usable: Sequence[ServoFinding]) -> list[str]:
+def _of_zeros(usable: Sequence[ServoReport]) -> list[str]:
     joints: dict[str, list[str]] = {}
     for servo in usable:
         if servo.problem:
@@ -344,9 +355,9 @@ def _of_zeros(usable: Sequence[ServoFinding]) -> list[str]:
     return [f'{", ".join(names)}: {problem}' for problem, names in joints.items()]
 
 
-def _of_voltage(usable: Sequence[ServoFinding]) -> list[tuple[str, bool]]:
+def _of_voltage(usable: Sequence[ServoReport]) -> list[tuple[str, bool]]:
     """Return a sentence for each kind of servos whose supply is wrong, and whether it has too many volts."""
-    kinds: dict[tuple[tuple[float, float], bool], list[ServoFinding]] = {}
+    kinds: dict[tuple[tuple[float, float], bool], list[ServoReport]] = {}
     for servo in usable:
         if servo.reading is not None and servo.has_wrong_supply:
             kinds.setdefault((servo.volts, servo.reading.volts > servo.volts[1]), []).append(servo)
@@ -354,13 +365,13 @@ def _of_voltage(usable: Sequence[ServoFinding]) -> list[tuple[str, bool]]:
     for (allowed, is_high), servos in kinds.items():
         volts = [servo.reading.volts for servo in servos if servo.reading is not None]
         wrong = wrong_supply(max(volts) if is_high else min(volts), allowed)
-        names = ', '.join(named(servo.joint) for servo in servos)
+        names = ', '.join(map(str, servos))
         found.append((f'{names}: the supply has {wrong}', is_high))
     return found
 
 
-def _warnings_of(servo: ServoFinding) -> list[str]:
-    who, found = named(servo.joint), []
+def _warnings_of(servo: ServoReport) -> list[str]:
+    who, found = str(servo), []
     if servo.calibration is not None:
         found += [f'{who}: {text}' for text in servo.calibration.warnings]
     if servo.reading is not None:
@@ -374,14 +385,14 @@ def _warnings_of(servo: ServoFinding) -> list[str]:
     return found
 
 
-def _of_firmware(usable: Sequence[ServoFinding]) -> list[str]:
+def _of_firmware(usable: Sequence[ServoReport]) -> list[str]:
     if len({servo.firmware for servo in usable}) < 2:
         return []
     shown = ', '.join(f'{servo.joint.id}: {servo.firmware}' for servo in usable)
     return [f'the servos have different firmware ({shown}), which LeRobot rejects: update them']
 
 
-def _of_supply(usable: Sequence[ServoFinding]) -> list[str]:
+def _of_supply(usable: Sequence[ServoReport]) -> list[str]:
     volts = [servo.reading.volts for servo in usable if servo.reading is not None]
     if not volts or not LEADER_VOLTS[0] <= median(volts) <= LEADER_VOLTS[1]:
         return []
@@ -391,7 +402,7 @@ def _of_supply(usable: Sequence[ServoFinding]) -> list[str]:
     ]
 
 
-def _in_words(servo: ServoFinding) -> str:
+def _in_words(servo: ServoReport) -> str:
     return ' and '.join(
         f'{name} {servo.counts[name]} (at most {most})' for name, most in unprotected(servo).items()
     )
