@@ -39,7 +39,7 @@ class Asked:
     stamp: str = ''
     frame: str = ''
 
-    def wanted(self, _: Snapshot) -> object:
+    def resolve(self, _: Snapshot) -> object:
         return self.what
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ik_node.checks import Array
-from ik_node.control.locks import OrderedLock, Rank, holds
+from ik_node.control.locks import Rank, ordered_lock
 from ik_node.errors import InputError, join_names, quoted
 from ik_node.solver.goal import Goal
 
@@ -26,6 +26,7 @@ from .motion import SPACING, JointMotion, JointPlan, ToolPace, motion_ahead, pos
 from .paths import MotionLimits, ToolPath, limits_of_motion
 from .requests import Aim, Level, TargetPlan, filled
 from .settings import ArmSettings, Workspace
+from .solving import GoalSolver
 from .streaming import TrajectoryStreamer
 from .trajectory import JointTrajectory, MotionState, Setpoint
 
@@ -51,13 +52,7 @@ class JointGroup:
         self.names, self.index = names, index
         self.motion = JointMotion(limits.lower, limits.upper, positions, blocks)
         self.gate = JointGate(names, index, limits)
-        self._later: Array | None = None  # the target of joints that wait
         self.limit(limits)
-
-    @property
-    def target(self) -> Array:
-        """Target of the joints (n,), also while they wait; their position if they have none."""
-        return self.motion.target if self._later is None else self._later
 
     def limit(self, limits: MotionLimits, share: float = 1.0) -> None:
         """Use these limits from now on, with a share of their velocity."""
@@ -66,39 +61,18 @@ class JointGroup:
 
     def reset(self, positions: Array) -> None:
         """Initialise the joints at rest at positions (n,); NaN: a joint keeps its own."""
-        self._later = None
         self.motion.reset(filled(positions, self.motion.position))
         self.gate.restart()
 
     def go_to(self, targets: Array) -> None:
         """Move to targets (n,); NaN: a joint keeps its own."""
-        target = filled(targets, self.target)
-        if self._later is None:
-            self.motion.go_to(target)
-        else:
-            self._later = target
-
-    def stop(self) -> None:
-        """Stop as soon as the limits allow, and drop the target."""
-        self._later = None
-        self.motion.stop()
-
-    def wait(self) -> None:
-        """Stop as soon as the limits allow, and keep the target, if there is one, for later."""
-        if not self.motion.braking:
-            self._later = self.motion.target.copy()
-            self.motion.stop()
-
-    def go_on(self) -> None:
-        """Resume the motion to the target, if there is one."""
-        if self._later is not None:
-            self.motion.go_to(self._later)
-            self._later = None
+        self.motion.go_to(filled(targets, self.motion.target))
 
     def preview(self, targets: Array) -> JointMotion:
         """Return a copy of the motion that goes to targets (n,); NaN: a joint keeps its own."""
         motion = self.motion.twin()
-        motion.go_to(filled(targets, self.target))
+        motion.resume()
+        motion.go_to(filled(targets, motion.target))
         return motion
 
     def step(self, dt: float, caught_up: float = 0.0) -> None:
@@ -107,12 +81,12 @@ class JointGroup:
             self.motion.advance(caught_up)
         self.motion.step(dt)
 
-    def go_on_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
+    def continue_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
         """Continue from position, velocity and acceleration by joint name; return whether the motion can."""
         state = MotionState(*np.transpose([states[name] for name in self.names]))
         if not self.motion.moving and np.abs(np.subtract(state, self.motion.state)).max() < THERE:
             return True
-        if not self.motion.go_on_from(state):
+        if not self.motion.continue_from(state):
             return False
         self.gate.continue_from(*self.motion.state)
         return True
@@ -139,7 +113,7 @@ class JointArbiter:
     """
 
     def __init__(self) -> None:
-        self.lock, self.output = OrderedLock(Rank.ROBOT), OrderedLock(Rank.OUTPUT)
+        self.lock, self.output = ordered_lock(Rank.ROBOT), ordered_lock(Rank.OUTPUT)
         self._delivers: list[Callable[[], None]] = []  # what delivers the reports of each controller
         self._joints: Mapping[object, Neighbour] = {}  # by owner; replaced, never changed
         self._changed: set[int] = set()  # arms that have not processed a change yet
@@ -159,7 +133,7 @@ class JointArbiter:
 
     def deliver(self) -> None:
         """Deliver the reports of all arms, unless this thread holds a lock: then later."""
-        if not holds(Rank.OUTPUT, Rank.ROBOT):
+        if not (self.lock._is_owned() or self.output._is_owned()):  # type: ignore[attr-defined]
             for deliver in self._delivers:
                 deliver()
 
@@ -238,8 +212,8 @@ class ArmMotion:
     """The joints that an arm commands, and their motion: one group; others follow once a goal names them.
 
     arm: the group of the arm. without_position: joints to be commanded, of the arm and of its controller,
-    whose position is unknown. check: judges all that the arm is to do. waiting: what a moving arm waits
-    for, empty if nothing.
+    whose position is unknown. check: judges all that the arm is to do. paused: why a moving arm waits, empty
+    if it does not.
     """
 
     def __init__(
@@ -273,9 +247,9 @@ class ArmMotion:
         self._rows: tuple[object, tuple[NDArray[np.bool_], tuple[str, ...]]] | None = None  # see _published
         self._values = model.joints.filled(known)  # of all variables, in the last setpoint
         self._following = FollowingError(model.joint_names, model.continuous, model.prismatic)
-        self.waiting = ''
-        self._goal = self.arm.target  # the last targets
-        self.chased: Array | None = None  # position of the moving target that the arm follows
+        self.paused = ''
+        self._goal = self.arm.motion.target  # the last targets
+        self.tracked: Array | None = None  # position of the moving target that the arm follows
         self._plans: list[object] = []  # of all groups, at the last setpoint
         self._unchecked = False  # a stream of goals has ended: the motion to its last goal was not checked
         self._announced = -math.inf  # when the other arms were last told of a change [s]
@@ -330,7 +304,7 @@ class ArmMotion:
     def start_of(self, tool: str) -> Array:
         """Return the start (k,) for a goal of a tool: joints that move other tools are at their target."""
         motion, alone = self.arm.motion, self._model.alone(tool)
-        q = self.arm.target.copy()
+        q = self.arm.motion.target.copy()
         q[alone] = motion.position[alone]
         return q
 
@@ -346,10 +320,10 @@ class ArmMotion:
             if name in positions
         }
 
-    def _go_on_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
+    def _continue_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
         """Continue from position, velocity and acceleration by joint name; return whether all joints can."""
         sent = [group for group in self.groups if states.keys() >= set(group.names)]
-        return bool(sent) and all(group.go_on_from(states) for group in sent)
+        return bool(sent) and all(group.continue_from(states) for group in sent)
 
     def _measured(self, feedback: Feedback) -> Array:
         """Return the measured positions (n,) of the arm, NaN where there are none."""
@@ -393,7 +367,7 @@ class ArmMotion:
             found = feedback.position(name) if fresh is None else fresh[name]
             self._add_group(name, self._resting[name] if found is None else found)
 
-    def check_listed(self, plan: TargetPlan) -> None:
+    def _check_listed(self, plan: TargetPlan) -> None:
         """Raise InputError unless the controller moves all joints of a plan that has joint targets."""
         own = zip(self.arm.names, np.isnan(plan.joints), strict=True)  # type: ignore[arg-type]
         targets = (*(name for name, keeps in own if not keeps), *plan.others)
@@ -452,7 +426,7 @@ class ArmMotion:
 
     def initialise_from_measurement(self, positions: Mapping[str, float]) -> None:
         """Initialise the arm at rest at measured positions; others go to without_position."""
-        self.chased, self.waiting = None, ''
+        self.tracked, self.paused = None, ''
         self.check.restart()
         measured = np.array([positions.get(name, np.nan) for name in self.arm.names])
         if not np.isnan(measured).all():
@@ -462,7 +436,7 @@ class ArmMotion:
 
     def forget_positions(self) -> None:
         """Forget the positions of the joints."""
-        self.chased, self.waiting = None, ''
+        self.tracked, self.paused = None, ''
         self.check.restart()
         self._following.restart()
         self.without_position = (*self.arm.names, *self._held)
@@ -488,7 +462,32 @@ class ArmMotion:
             positions(), self._values
         )
 
-    def check_goal(self, aim: Aim, tool: str) -> None:
+    def plan(
+        self,
+        solver: GoalSolver,
+        aim: Aim,
+        tool: str,
+        values: Array,
+        measured: bool = False,
+        arrival: float = 0.0,
+        only_listed: bool = False,
+    ) -> TargetPlan:
+        """Return what the arm does with a goal of a tool that was received at arrival, from where it is now.
+
+        values: all variables (m,) now. measured: measurements are expected. only_listed: a controller moves
+        only its own joints. Raises InputError with the reason for which the goal is rejected. Solves without
+        a lock.
+        """
+        with self._robot.lock:
+            start, tracking, settings = self.start_of(tool), self.arm.motion.tracking, self._settings
+        self._check_goal(aim, tool)
+        plan = solver.find(aim, tool, arrival, start, settings, measured)
+        plan = self.choose(plan, tool, values, tracking)
+        if only_listed and plan.joints is not None:
+            self._check_listed(plan)
+        return plan
+
+    def _check_goal(self, aim: Aim, tool: str) -> None:
         """Raise InputError for a goal of a tool in another unit, or outside a workspace set by the user.
 
         Also for a path of a tool that shares joints.
@@ -505,10 +504,10 @@ class ArmMotion:
             if outside is not None:
                 raise InputError(f'the goal is outside the workspace: {outside}')
 
-    def choose(self, plan: TargetPlan, tool: str, values: Array, follows: bool = False) -> TargetPlan:
+    def choose(self, plan: TargetPlan, tool: str, values: Array, tracking: bool = False) -> TargetPlan:
         """Return plan if its motion is allowed, else one with another solution whose motion is.
 
-        values: all variables (m,) now. follows: the arm follows a moving goal, and each of its steps is
+        values: all variables (m,) now. tracking: the arm follows a moving goal, and each of its steps is
         checked. If there is none, raises InputError with the position and the reason. Needs no lock.
         """
         if plan.joints is None or not self.check.needed:
@@ -517,7 +516,7 @@ class ArmMotion:
             self._check_planned(plan.path.places(SPACING), values)
             return plan
         now = values[self._model.index]
-        if follows:
+        if tracking:
             end = filled(plan.joints, now)
             if self.check.is_clear(np.minimum(now, end), np.maximum(now, end), values):
                 return plan
@@ -569,7 +568,7 @@ class ArmMotion:
     @property
     def far_behind(self) -> bool:
         """Whether the arm is still far from its target."""
-        return bool((np.abs(self.arm.target - self.arm.motion.position) > FAR).any())
+        return bool((np.abs(self.arm.motion.target - self.arm.motion.position) > FAR).any())
 
     def pursue(self, plan: TargetPlan, feedback: Feedback, fresh: Mapping[str, float] | None) -> None:
         """Move to the targets of a plan. Joints off the arm start where they are measured, else at rest.
@@ -579,8 +578,10 @@ class ArmMotion:
         """
         assert plan.joints is not None
         if plan.path is not None:
-            self.chased = None
-            self.arm.motion.follow_path(plan.path)
+            if self.paused:  # a path cannot be paused
+                raise InputError(f'a path cannot begin while the arm waits: {self.paused}')
+            self.tracked = None
+            self.arm.motion.begin_path(plan.path)
             return
         self._add(plan.others, feedback, fresh)
         for name, target in plan.others.items():
@@ -593,15 +594,15 @@ class ArmMotion:
             self.arm.go_to(joints)
         self._goal = joints
 
-    def chase(self, target: MotionState | None, smoothing: float) -> None:
+    def track(self, target: MotionState | None, smoothing: float) -> None:
         """Follow a moving target with the next setpoint; None: move to the last target of go_to."""
-        if self.waiting:
+        if self.paused:
             return
         if target is not None:
-            self.arm.motion.follow(target, smoothing)
-        elif self.chased is not None:
+            self.arm.motion.track(target, smoothing)
+        elif self.tracked is not None:
             self.arm.go_to(self._goal)
-        self.chased = None if target is None else target.position
+        self.tracked = None if target is None else target.position
 
     def blocked(self) -> str | None:
         """Return why the arm must not continue; None if it may.
@@ -610,7 +611,7 @@ class ArmMotion:
         """
         motion = self.arm.motion
         changed = self._robot.take_change(self)
-        if self._model.collision is None or motion.follows or motion.braking or not motion.moving:
+        if self._model.collision is None or motion.tracking or motion.braking or not motion.moving:
             return None  # a stream is checked at every step
         unchecked, self._unchecked = self._unchecked or changed, False
         if not unchecked:
@@ -624,27 +625,27 @@ class ArmMotion:
 
     def brake(self) -> None:
         """Stop as soon as the limits allow, and forget the goal."""
-        self.chased, self.waiting = None, ''
+        self.tracked, self.paused = None, ''
         for group in self.groups:
-            group.stop()
+            group.motion.stop()
 
     def pause_for_late_measurements(self, feedback: Feedback) -> str | None:
         """Brake and wait while measurements are so late that the command is too far ahead of them.
 
         Return why the arm must stop instead: a path cannot be resumed, or the motion would collide.
         """
-        share = CATCH_UP if self.waiting else 1.0
+        share = CATCH_UP if self.paused else 1.0
         late = self._following.late(share) if feedback.expected else None
-        if late is not None and not self.waiting:
+        if late is not None and not self.paused:
             if self.arm.motion.on_path:
                 return late
-            self.waiting = late
+            self.paused = late
             for group in self.groups:
-                group.wait()
-        elif late is None and self.waiting:
-            self.waiting = ''
+                group.motion.pause()
+        elif late is None and self.paused:
+            self.paused = ''
             for group in self.groups:
-                group.go_on()
+                group.motion.resume()
             if self._model.collision is not None and self.arm.motion.moving:
                 return self._violation_ahead()
         return None
@@ -654,7 +655,7 @@ class ArmMotion:
         limits = limits_of_motion(self._model, self._model.index, self._settings)
         self.arm.limit(limits, HAND_GUIDING_SHARE)
 
-    def follow(self, positions: Mapping[str, float]) -> None:
+    def go_to_measured(self, positions: Mapping[str, float]) -> None:
         """Move to measured positions."""
         self.arm.go_to(np.array([positions.get(name, np.nan) for name in self.arm.names]))
 
@@ -676,16 +677,16 @@ class ArmMotion:
         """
         last = [group.motion.position for group in self.groups]
         motion = self.arm.motion
-        followed = motion.follows
+        tracked = motion.tracking
         for group in self.groups:
             group.step(dt, caught_up)
-        self._unchecked |= followed and not motion.follows and not motion.braking
+        self._unchecked |= tracked and not motion.tracking and not motion.braking
         self._following.commanded(time, motion.position)
         before, self._plans = self._plans, [group.motion.plan for group in self.groups]
         replanned = any(plan is not None and plan not in before for plan in self._plans)
         # Each step after a moving target was checked against the plans of the other arms, so they may wait.
-        if (followed and not motion.follows) or (
-            replanned and not (motion.follows and 0.0 <= time - self._announced < ANNOUNCE_PERIOD)
+        if (tracked and not motion.tracking) or (
+            replanned and not (motion.tracking and 0.0 <= time - self._announced < ANNOUNCE_PERIOD)
         ):
             self._announced = time
             self._robot.announce_change(self)
@@ -703,7 +704,7 @@ class ArmMotion:
         setpoint = self._setpoint(time, values, rates, whole, replanned)
         if trajectories is None:
             return setpoint, None
-        trajectories.note(setpoint, self._states(setpoint), dt + caught_up, followed and caught_up > 0.0)
+        trajectories.note(setpoint, self._states(setpoint), dt + caught_up, tracked and caught_up > 0.0)
         return self._with_trajectory(setpoint, trajectories, feedback)
 
     def _with_trajectory(
@@ -735,7 +736,7 @@ class ArmMotion:
 
     def _fall_back(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
         """Continue from the state of a controller, by joint name; return whether all of its joints can."""
-        if not self._go_on_from(states):
+        if not self._continue_from(states):
             return False
         self.check.continue_from(self.arm.motion.position)
         self._plans = [group.motion.plan for group in self.groups]

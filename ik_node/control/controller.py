@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.locks import OrderedLock, Rank
+from ik_node.control.locks import Rank, ordered_lock
 from ik_node.errors import InputError
 from ik_node.steady import steady
 
@@ -29,11 +29,10 @@ from .arm_motion import ArmMotion, JointArbiter
 from .feedback import Feedback
 from .models import ArmModel, Columns, JointModel
 from .outputs import Output, Outputs
-from .preview import plan_goal
 from .requests import Aim, Level, Report, Request, Snapshot, TargetPlan, arrival_at, condition
 from .settings import ArmSettings
 from .solving import GoalSolver, goal_solver_of
-from .states import COMMANDING, ON_ITS_WAY, READY, REJECTING, TRANSITIONS, Event, State
+from .states import COMMANDING, ON_ITS_WAY, READY, Event, State, StateMachine
 from .trajectory import Setpoint
 
 KEPT = 16  # maximum number of queued requests per tool
@@ -44,7 +43,7 @@ class Inbox:
     """Thread-safe."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition(OrderedLock(Rank.INBOX))  # type: ignore[arg-type]
+        self._changed = threading.Condition(ordered_lock(Rank.INBOX))
         self._requests: dict[str, deque[Request]] = {}  # by tool
         self._description: str | None = None
         self._changed_settings = False
@@ -119,7 +118,7 @@ class ReportQueue:
 
     def __init__(self, receive: Callable[[Report], None]) -> None:
         self._receive = receive
-        self._lock = OrderedLock(Rank.REPORT_QUEUE)
+        self._lock = ordered_lock(Rank.REPORT_QUEUE)
         self._reports: deque[Report] = deque()
         self._delivering = False
         self._waiting_for = ''
@@ -178,7 +177,7 @@ class Statistics:
     """Counts requests and times setpoints; safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._lock = OrderedLock(Rank.STATISTICS)
+        self._lock = ordered_lock(Rank.STATISTICS)
         self._totals: Counter[str] = Counter()
         self._ticks: list[int] = []
         self._solve_times: list[float] = []
@@ -335,8 +334,6 @@ class GoalTracker:
         self._share = math.nan
 
 
-# Every change of the state of an arm is a row of states.TRANSITIONS.
-
 ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # reported on entry
 HALTING = 'the joint controller is still coming to rest; try again in a second'
 RESUMING = 1.0  # [s] after a resume in which requests wait for the measured joints
@@ -363,23 +360,14 @@ class ArmController:
         self._robot = JointArbiter() if robot is None else robot
         self._lock = self._robot.lock
         self._reports, self._outputs = ReportQueue(report), Outputs(outputs)
-        self._state = State.UNCONFIGURED
-        self._active = False  # commands are allowed
-        self._stopped = False  # a stop was requested, and no resume since
+        self._machine = StateMachine()
         self._feedback = Feedback()
         self._model: JointModel | None = None
-        self._joints: ArmMotion  # of the model
+        self._motion: ArmMotion  # of the model
         self._goal_solver: GoalSolver
         self._settings: ArmSettings
-        self._interruptions = 0  # as in Snapshot
         self._goals = 0  # that moved joints of the arm
-        self._epoch = 0  # a solution for a request of another epoch is void
-        self._void_before = -math.inf  # so is a request that arrived before this time (steady)
         self._tracker = GoalTracker(self._reports)
-        self._fault_reason = ''
-        self._barred = ''  # why the arm must not become ready, besides what it waits for
-        self._refused = ''  # why its driver takes no commands
-        self._resumed = -math.inf  # when the arm was last resumed (steady)
         self._ended = False  # no more setpoints are sent
         self._robot.join(self._reports.deliver)
         self._ticked, self._guided_until = -math.inf, 0.0  # times: of the last tick, and of hand guiding
@@ -388,33 +376,33 @@ class ArmController:
     @property
     def state(self) -> State:
         """The state of the arm."""
-        return self._state
+        return self._machine.state
 
     @property
     def ready(self) -> bool:
         """Whether goals and steps of a teleoperation are accepted."""
-        return self._state in READY and not self._refused
+        return self._machine.ready
 
     @property
     def needed(self) -> tuple[str, ...]:
         """The joints that a driver must measure and move; none before the description is known."""
         with self._lock:
-            return () if self._model is None else self._joints.needed
+            return () if self._model is None else self._motion.needed
 
     @property
     def interruptions(self) -> int:
         """How often the arm was interrupted, as in Snapshot."""
-        return self._interruptions
+        return self._machine.interruptions
 
     @property
     def resuming(self) -> bool:
         """Whether the arm was resumed a moment ago and is about to accept goals, once it is measured."""
-        return self._state is State.WAITING and steady() < self._resumed + RESUMING
+        return self.state is State.WAITING and steady() < self._machine.resumed + RESUMING
 
     @property
     def resting(self) -> bool:
         """Whether nothing is commanded, and a controller that was halted is at rest."""
-        idle = self._state in (State.UNCONFIGURED, State.INACTIVE)
+        idle = self.state in (State.UNCONFIGURED, State.INACTIVE)
         return idle and not self._outputs.halting(self._ticked)
 
     def snapshot(self, tool: str = '') -> Snapshot | None:
@@ -422,18 +410,18 @@ class ArmController:
         with self._lock:
             if self._model is None:
                 return None
-            joints, (arm, columns) = self._joints, self._model.of(tool)
+            joints, (arm, columns) = self._motion, self._model.of(tool)
             remaining = joints.arm.motion.remaining
             return Snapshot(
                 arm,
-                self._state,
+                self.state,
                 joints.values(self._feedback)[0],
-                joints.arm.target[columns],
+                joints.arm.motion.target[columns],
                 remaining,
                 self._tracker.share(self._ticked, remaining),
                 self._feedback.age(joints.arm.names),
-                None if joints.chased is None else joints.chased[columns],
-                self._interruptions,
+                None if joints.tracked is None else joints.tracked[columns],
+                self._machine.interruptions,
                 self._goals,
             )
 
@@ -442,39 +430,39 @@ class ArmController:
         with self._lock:
             if self._model is None:
                 return Level.WARN, NO_MODEL
-            if self._state is State.WAITING and self._barred:
-                return Level.WARN, self._barred
-            if self._refused and self._state in READY | {State.WAITING}:
-                return Level.WARN, self._refused
-            if self._joints.waiting:
-                return Level.WARN, f'{self._joints.waiting}; the arm waits for them'
-            if self._state is State.WAITING and self._outputs.halting(self._ticked):
+            if self.state is State.WAITING and self._machine.barred:
+                return Level.WARN, self._machine.barred
+            if self._machine.refused and self.state in READY | {State.WAITING}:
+                return Level.WARN, self._machine.refused
+            if self._motion.paused:
+                return Level.WARN, f'{self._motion.paused}; the arm waits for them'
+            if self.state is State.WAITING and self._outputs.halting(self._ticked):
                 return Level.WARN, HALTING
-            if self._state is State.WAITING and (doubt := self._feedback.doubt(self._joints.needed)):
+            if self.state is State.WAITING and (doubt := self._feedback.doubt(self._motion.needed)):
                 return Level.WARN, f'{doubt}; no command is sent until its measurements are plausible'
-            missing = self._joints.without_position
-            absent = self._feedback.missing(missing) if self._state is State.WAITING else ''
-            return condition(self._state, self._fault_reason, missing, absent, self._model.describe)
+            missing = self._motion.without_position
+            absent = self._feedback.missing(missing) if self.state is State.WAITING else ''
+            return condition(self.state, self._machine.fault, missing, absent, self._model.describe)
 
     # Changes of state
 
     def _begin(self) -> None:
         """Start if commands are allowed; an earlier stop remains in force."""
-        if self._active:
+        if self._machine.active:
             self._on(Event.ACTIVATE)
-        if self._stopped:
+        if self._machine.stopped:
             self._on(Event.STOP)
         self._initialise_from_measurement()
 
     def _initialise_from_measurement(self) -> None:
         """Leave WAITING once all joint positions are known and a halted controller is at rest."""
-        if self._state is not State.WAITING or self._barred or self._outputs.halting(self._ticked):
+        if self.state is not State.WAITING or self._machine.barred or self._outputs.halting(self._ticked):
             return
         if not self._feedback.expected:
-            self._joints.initialise(self._fresh)
-        elif self._joints.without_position:  # else the arm was only stopped, and its command does not change
-            self._joints.initialise_from_measurement(self._fresh)
-        if not self._joints.without_position:
+            self._motion.initialise(self._fresh)
+        elif self._motion.without_position:  # else the arm was only stopped, and its command does not change
+            self._motion.initialise_from_measurement(self._fresh)
+        if not self._motion.without_position:
             self._on(Event.INITIALISED)
 
     @property
@@ -484,55 +472,46 @@ class ArmController:
 
     def _forget_positions(self, reason: str) -> None:
         """Forget the joint positions: only later measurements are used."""
-        self._epoch += 1
-        self._tracker.end(self._state, reason)
-        self._joints.forget_positions()
+        self._machine.epoch += 1
+        self._tracker.end(self.state, reason)
+        self._motion.forget_positions()
         self._goal_solver.restart()
         self._feedback.forget()
 
     def _brake(self, reason: str, level: Level = Level.WARN) -> None:
-        self._epoch += 1
-        self._tracker.end(self._state, reason, level)
-        self._joints.brake()
+        self._machine.epoch += 1
+        self._tracker.end(self.state, reason, level)
+        self._motion.brake()
         self._goal_solver.restart()
 
-    def _void_earlier(self) -> None:
-        """Reject all requests that have arrived until now, whenever their turn comes."""
-        self._void_before = steady()
-
     def _release(self) -> None:
-        if self._state is State.HAND_GUIDED and self._model is not None:
-            self._joints.brake()
+        if self.state is State.HAND_GUIDED and self._model is not None:
+            self._motion.brake()
             self._on(Event.RELEASE)
 
     def _limit(self) -> None:
         """Apply the limits of the settings, and the lower ones while the arm is hand-guided."""
         if self._model is not None:
-            self._joints.take(self._model, self._settings)
-            if self._state is State.HAND_GUIDED:
-                self._joints.guide()
+            self._motion.take(self._model, self._settings)
+            if self.state is State.HAND_GUIDED:
+                self._motion.guide()
 
     def _fault(self, reason: str, void: bool = False) -> None:
         if void:  # no motion from the commanded position is allowed
             self._forget_positions(reason)
-        self._fault_reason = reason
-        self._interruptions += 1
+        self._machine.fault = reason
+        self._machine.interruptions += 1
         self._brake(reason)
         self._on(Event.FAULT)
 
     def _on(self, event: Event) -> None:
         """Change the state by the table, and report changes that matter to users."""
-        before = self._state
-        self._state = TRANSITIONS[before].get(event, before)
-        if before in REJECTING and self._state is not before:
-            self._void_earlier()
-        guided = (before is State.HAND_GUIDED) is not (self._state is State.HAND_GUIDED)
-        if guided:
+        before, state = self._machine.handle(event), self.state
+        if (before is State.HAND_GUIDED) is not (state is State.HAND_GUIDED):
             self._limit()
-        begins = before is State.WAITING and self._state is State.HOLDING
-        self._interruptions += guided or begins
-        if begins or (self._state in ANNOUNCED and self._state is not before):
-            self._reports.state('ready' if begins else self._state.value, self._state, self.condition())
+        begins = before is State.WAITING and state is State.HOLDING
+        if begins or (state in ANNOUNCED and state is not before):
+            self._reports.state('ready' if begins else state.value, state, self.condition())
 
     @contextmanager
     def _change(self) -> Iterator[None]:
@@ -540,7 +519,7 @@ class ArmController:
         try:
             with self._lock:
                 yield
-                self._reports.waiting(self._state, self.condition)
+                self._reports.waiting(self.state, self.condition)
         finally:
             self._robot.deliver()
 
@@ -556,20 +535,20 @@ class ArmController:
             positions = self._feedback.take(positions, time, received)
             if not positions or self._model is None or not self._feedback.expected:
                 return
-            doubt = self._feedback.doubt(self._joints.needed)
-            if self._state is State.WAITING:
+            doubt = self._feedback.doubt(self._motion.needed)
+            if self.state is State.WAITING:
                 self._initialise_from_measurement()
-            elif doubt and self._state in COMMANDING:
+            elif doubt and self.state in COMMANDING:
                 self._fault(doubt, void=self._outputs.runs_plans)
-            elif self._state is State.HAND_GUIDED:
-                self._joints.follow(positions)
-            elif self._state in COMMANDING:
-                error = self._joints.following_error(positions, time, received, self._outputs.lag)
+            elif self.state is State.HAND_GUIDED:
+                self._motion.go_to_measured(positions)
+            elif self.state in COMMANDING:
+                error = self._motion.following_error(positions, time, received, self._outputs.lag)
                 trajectories = self._outputs.trajectories
                 if error is not None and trajectories is not None:
                     # Where a plan leaves another one later, commands skip what the controller has yet to do.
                     tolerance = float(self._model.following_tolerance(self._settings).min())
-                    error = None if trajectories.followed(positions, tolerance) else error
+                    error = None if trajectories.at_reference(positions, tolerance) else error
                 if error is not None:
                     self._fault(
                         error, void=self._outputs.runs_plans
@@ -583,13 +562,13 @@ class ArmController:
         trajectories = self._outputs.trajectories
         with self._change():
             lost = '' if trajectories is None else trajectories.heard(time, positions, age)
-            if lost and self._state in COMMANDING:
+            if lost and self.state in COMMANDING:
                 self._fault(lost, void=True)
 
     def fault(self, reason: str) -> None:
         """Stop until resume, because an output cannot command the arm."""
         with self._robot.sending(), self._change():
-            if self._state in COMMANDING:
+            if self.state in COMMANDING:
                 self._fault(reason)
 
     def halt(self) -> None:
@@ -609,15 +588,15 @@ class ArmController:
                 setpoint, lost = self._outputs.in_time(self._advance(time))
                 if lost:
                     self._fault(lost, void=True)
-                epoch = self._epoch
+                epoch = self._machine.epoch
             with self._lock:
-                if setpoint is not None and epoch != self._epoch:
+                if setpoint is not None and epoch != self._machine.epoch:
                     self._outputs.drop(setpoint)
                     return None
                 hold_trajectory = None
                 if setpoint is None:
                     hold_trajectory = self._outputs.hold_trajectory(
-                        lambda: self._joints.within(self._feedback.recent()), self._state is State.FAULTED
+                        lambda: self._motion.within(self._feedback.recent()), self.state is State.FAULTED
                     )
             try:
                 return self._outputs.emit(setpoint, hold_trajectory)
@@ -630,7 +609,7 @@ class ArmController:
         with self._change():
             if setpoint is not None:
                 self._outputs.drop(setpoint)
-            if self._state in COMMANDING:
+            if self.state in COMMANDING:
                 self._fault(f'a command could not be sent: {error!r}', void=True)
 
     def _advance(self, time: float) -> Setpoint | None:
@@ -642,70 +621,70 @@ class ArmController:
             self._guided_until = min(self._guided_until, time + self._settings.hand_guiding_timeout)
         self._initialise_from_measurement()
         self._guard(time)
-        braking = self._state is State.FAULTED and self._joints.moving
-        if self._joints.without_position or not (self._state in COMMANDING or braking):
+        braking = self.state is State.FAULTED and self._motion.moving
+        if self._motion.without_position or not (self.state in COMMANDING or braking):
             return None
         passed = 0.0 if last == -math.inf else max(time - last, 0.0)
         dt = min(passed, MOST_PERIODS / self._settings.publish_rate)
         missed = passed - dt if self._outputs.advance(last) else 0.0
-        if self._state in ON_ITS_WAY:
-            follows = self._state is State.TELEOPERATED or self._settings.follow_goals
+        if self.state in ON_ITS_WAY:
+            follows = self.state is State.TELEOPERATED or self._settings.follow_goals
             target = self._goal_solver.moving(time) if follows else None
-            self._joints.chase(target, self._goal_solver.smoothing(self._settings))
-        setpoint, rejection = self._joints.step(time, dt, self._feedback, missed, self._outputs.trajectories)
+            self._motion.track(target, self._goal_solver.smoothing(self._settings))
+        setpoint, rejection = self._motion.step(time, dt, self._feedback, missed, self._outputs.trajectories)
         if rejection is not None:
             self._fault(rejection, void=setpoint is None)
         if setpoint is not None:
             setpoint, self._tracker.arrival = replace(setpoint, arrival=self._tracker.arrival), None
-            if not (self._joints.moving or self._joints.waiting):
+            if not (self._motion.moving or self._motion.paused):
                 self._rest()
         return setpoint
 
     def _rest(self) -> None:
         if self._outputs.behind(self._ticked):
             return
-        if self._state in ON_ITS_WAY:
+        if self.state in ON_ITS_WAY:
             inexact = unreached = self._unreached_joint() if self._tracker.pursues else None
             if inexact is not None:
                 if not self._tracker.waited(self._ticked):
                     return
                 if self._outputs.done():
-                    unreached = self._joints.hanging(self._feedback)
+                    unreached = self._motion.hanging(self._feedback)
             self._on(Event.ARRIVED)
             if unreached is None:
                 self._tracker.arrive(inexact)
             else:
-                self._tracker.end(self._state, unreached)
+                self._tracker.end(self.state, unreached)
             return
-        if self._state is State.STOPPING and not self._outputs.settled:
+        if self.state is State.STOPPING and not self._outputs.settled:
             self._unsettled = min(self._unsettled, self._ticked)
             if self._ticked >= self._unsettled + SETTLING:
                 self._fault('the controller is not at rest where it was stopped', void=True)
             return
         self._unsettled = math.inf
-        self._on(Event.RESTED if self._active else Event.DEACTIVATE)
+        self._on(Event.RESTED if self._machine.active else Event.DEACTIVATE)
 
     def _unreached_joint(self) -> str | None:
         """Return why an arm with constant commands has not arrived yet, None if it has."""
         if not self._outputs.done():
             return 'the controller has not ended its trajectory'
-        return self._joints.inexact(self._feedback) if self._feedback.expected else None
+        return self._motion.inexact(self._feedback) if self._feedback.expected else None
 
     def _guard(self, time: float) -> None:
         """Check hand guiding, conflicts with other arms, and whether measurements are late or missing."""
-        if self._state is State.HAND_GUIDED and time >= self._guided_until:
+        if self.state is State.HAND_GUIDED and time >= self._guided_until:
             self._release()
-        if self._state in ON_ITS_WAY and (blocked := self._joints.blocked()):
+        if self.state in ON_ITS_WAY and (blocked := self._motion.blocked()):
             self._brake(blocked)
-        silent = self._feedback.silent(self._joints.commanded, self._settings.measured_timeout)
-        if silent is not None and self._state in COMMANDING:
+        silent = self._feedback.silent(self._motion.commanded, self._settings.measured_timeout)
+        if silent is not None and self.state in COMMANDING:
             self._fault(silent)
-        if self._state in ON_ITS_WAY:
-            waited = self._joints.waiting
-            if (stopped := self._joints.pause_for_late_measurements(self._feedback)) is not None:
+        if self.state in ON_ITS_WAY:
+            waited = self._motion.paused
+            if (stopped := self._motion.pause_for_late_measurements(self._feedback)) is not None:
                 self._brake(stopped)
-            elif self._joints.waiting != waited:
-                self._reports.state('continuing' if waited else 'late', self._state, self.condition())
+            elif self._motion.paused != waited:
+                self._reports.state('continuing' if waited else 'late', self.state, self.condition())
 
     # Configuration
 
@@ -724,18 +703,18 @@ class ArmController:
                 self._goal_solver.model = model
                 self._limit()
                 return True
-            if before is not None and self._joints.moving:
+            if before is not None and self._motion.moving:
                 self._brake('the arm changes')
                 return False
-            places = {} if before is None else before.joints.named(self._joints.values(self._feedback)[0])
+            places = {} if before is None else before.joints.named(self._motion.values(self._feedback)[0])
             self._model, self._settings = model, settings
             self._feedback.judge(model.joints)
             self._goal_solver = goal_solver_of(model)
-            self._joints = self._robot.put(self, ArmMotion(model, settings, places, self._robot))
-            self._epoch += 1
-            self._tracker.end(self._state, 'the arm has changed')
+            self._motion = self._robot.put(self, ArmMotion(model, settings, places, self._robot))
+            self._machine.epoch += 1
+            self._tracker.end(self.state, 'the arm has changed')
             if not self._feedback.expected:
-                self._joints.initialise(self._fresh)
+                self._motion.initialise(self._fresh)
             self._on(Event.CONFIGURE)
             self._begin()
             return True
@@ -750,21 +729,21 @@ class ArmController:
     def activate(self) -> None:
         """Allow commands."""
         with self._change():
-            if not self._active:
-                self._void_earlier()
-            self._active = True
-            if self._state is State.INACTIVE and self._feedback.expected:
+            if not self._machine.active:
+                self._machine.void_earlier()
+            self._machine.active = True
+            if self.state is State.INACTIVE and self._feedback.expected:
                 self._forget_positions('the joints must be measured again')
             self._begin()
 
     def deactivate(self) -> None:
         """Stop within the limits, then command nothing."""
         with self._robot.sending(), self._change():
-            self._active = False
-            self._interruptions += 1
+            self._machine.active = False
+            self._machine.interruptions += 1
             if self._model is not None:
                 self._brake('the node is deactivated', Level.OK)
-                self._on(Event.STOP if self._joints.moving else Event.DEACTIVATE)
+                self._on(Event.STOP if self._motion.moving else Event.DEACTIVATE)
 
     def expect_measured(self, expected: bool, alone: bool = True) -> None:
         """Set whether the joints are measured, and whether no other node publishes joints of this robot.
@@ -778,7 +757,7 @@ class ArmController:
             if expected and not before[0]:
                 self._forget_positions('the joints must be measured first')
                 self._on(Event.MEASUREMENTS_EXPECTED)
-                if not self._active:
+                if not self._machine.active:
                     self._on(Event.DEACTIVATE)
             elif not expected:
                 self._release()
@@ -798,30 +777,31 @@ class ArmController:
 
         An unexpected error rejects its request too, and is raised after the others.
         """
-        newest: dict[str, tuple[Request, Aim, int]] = {}  # by tool, with the epoch in which it was accepted
+        newest: dict[str, tuple[Request, Aim, Snapshot, int]] = {}  # by tool, with the epoch of the snapshot
         failed: list[Exception] = []
         for request in requests:
-            with self._answered(request, failed):
+            with self._rejecting(request, failed):
                 with self._lock:
-                    snapshot, epoch = self.snapshot(request.tool), self._epoch
-                    void = request.arrival <= self._void_before
-                ready = snapshot is not None and snapshot.state in READY and not self._refused
+                    snapshot, epoch = self.snapshot(request.tool), self._machine.epoch
+                    void = request.arrival <= self._machine.void_before
+                ready = snapshot is not None and snapshot.state in READY and not self._machine.refused
                 if snapshot is None or (request.moves and not ready):
                     raise InputError(self.condition()[1])
                 if request.moves and void:
                     raise InputError(VOID)
-                wanted = request.wanted(snapshot)
-                if wanted is not None:
-                    newest[request.tool] = request, wanted, epoch
-        for request, aim, epoch in newest.values():
-            with self._answered(request, failed):
-                self._pursue(request, aim, epoch)
+                aim = request.resolve(snapshot)
+                if aim is not None:
+                    newest[request.tool] = request, aim, snapshot, epoch
+        for request, aim, snapshot, epoch in newest.values():
+            with self._rejecting(request, failed):
+                self._pursue(request, aim, snapshot.values, epoch)
+            self._deliver(failed)
         if failed:
             raise failed[0]
 
     @contextmanager
-    def _answered(self, request: Request, failed: list[Exception]) -> Iterator[None]:
-        """Reject a request that raises, and deliver its reports; unexpected errors are added to failed."""
+    def _rejecting(self, request: Request, failed: list[Exception]) -> Iterator[None]:
+        """Reject a request that raises, and report that; unexpected errors are added to failed."""
         try:
             yield
         except Exception as error:
@@ -830,26 +810,23 @@ class ArmController:
                 failed.append(error)
                 reason = f'unexpected error, please report it: {error!r}'
             with self._lock:
-                self._tracker.reject(request, reason, self._state)
+                self._tracker.reject(request, reason, self.state)
+            self._deliver(failed)
+
+    def _deliver(self, failed: list[Exception]) -> None:
         try:
             self._robot.deliver()
         except Exception as error:
             failed.append(error)
 
-    def _pursue(self, request: Request, wanted: Aim, epoch: int) -> None:
+    def _pursue(self, request: Request, aim: Aim, values: Array, epoch: int) -> None:
+        """Plan and begin the motion to an aim, found in an epoch; values: all variables (m,) then."""
         with self._lock:
             self._check_epoch(epoch)
-            solver, settings, joints = self._goal_solver, self._settings, self._joints
-        plan = plan_goal(
-            joints,
-            solver,
-            settings,
-            wanted,
-            request.tool,
-            self._feedback,
-            arrival=request.arrival,
-            only_listed=self._outputs.only_listed,
-            lock=self._lock,
+            solver, settings = self._goal_solver, self._settings
+            motion, real = self._motion, self._feedback.expected
+        plan = motion.plan(
+            solver, aim, request.tool, values, real, request.arrival, self._outputs.only_listed
         )
         with self._lock:
             self._check_epoch(epoch)
@@ -857,24 +834,24 @@ class ArmController:
                 raise InputError('the limits changed while the path was planned: send the goal again')
             if plan.joints is not None:
                 fresh = self._fresh if self._feedback.expected else None
-                self._joints.pursue(plan, self._feedback, fresh)
+                self._motion.pursue(plan, self._feedback, fresh)
                 self._goals += not bool(np.isnan(plan.joints).all())  # not of a gripper alone
                 self._on(Event.GOAL)
             try:
                 solver.accept(plan, request)
-                target = self._joints.arm.target
-                self._tracker.begin(plan, request, self._state, self._ticked, solver.model, target)
+                target = self._motion.arm.motion.target
+                self._tracker.begin(plan, request, self.state, self._ticked, solver.model, target)
             except Exception:  # the request is about to be rejected, so the arm must not move for it
                 self._brake('an unexpected error')
                 raise
 
     def _check_epoch(self, epoch: int) -> None:
         """Raise InputError unless the arm has accepted requests without interruption since an epoch."""
-        if self._refused:
-            raise InputError(self._refused)
-        if self._state not in READY:
+        if self._machine.refused:
+            raise InputError(self._machine.refused)
+        if self.state not in READY:
             raise InputError(f'the state of the arm has changed: {self.condition()[1]}')
-        if epoch != self._epoch:
+        if epoch != self._machine.epoch:
             raise InputError('the arm has been stopped or changed since the request')
 
     def steer(
@@ -889,18 +866,18 @@ class ArmController:
         since: Snapshot.interruptions when joints were determined: nothing moves if there was one after that.
         """
         with self._change():
-            if not self.ready or since not in (None, self._interruptions):
+            if not self.ready or since not in (None, self._machine.interruptions):
                 return False
-            self._tracker.end(self._state, 'superseded by a teleoperation command')
+            self._tracker.end(self.state, 'superseded by a teleoperation command')
             self._goal_solver.steer(joints, time, rates)
-            self._joints.go_to(joints)
+            self._motion.go_to(joints)
             self._on(Event.STEER)
             return True
 
     def end_teleoperation(self) -> None:
         """Come to rest at the end of teleoperation: at its last target if that is close, else at once."""
         with self._change():
-            if self._state is State.TELEOPERATED and self._joints.far_behind:
+            if self.state is State.TELEOPERATED and self._motion.far_behind:
                 self._brake('teleoperation ended')
 
     def tell(
@@ -917,9 +894,9 @@ class ArmController:
         one nothing is reported, and False returned. logged: as in Report.
         """
         with self._change():
-            if during not in (None, self._state):
+            if during not in (None, self.state):
                 return False
-            self._reports.state(word or self._state.value, self._state, (level, message), logged)
+            self._reports.state(word or self.state.value, self.state, (level, message), logged)
             return True
 
     def stop(self) -> None:
@@ -928,8 +905,8 @@ class ArmController:
         No setpoint of the previous motion is sent after this returns.
         """
         with self._robot.sending(), self._change():
-            self._stopped = True
-            self._interruptions += 1
+            self._machine.stopped = True
+            self._machine.interruptions += 1
             if self._model is not None:
                 self._brake('stopped')
                 self._on(Event.STOP)
@@ -941,18 +918,18 @@ class ArmController:
         controller moves.
         """
         with self._change():
-            if self._model is None or self._joints.moving or self._state is State.STOPPING:
+            if self._model is None or self._motion.moving or self.state is State.STOPPING:
                 raise InputError(f'cannot resume: {self.condition()[1]}')
-            if self._barred or self._refused:
-                raise InputError(f'cannot resume: {self._barred or self._refused}')
+            if self._machine.barred or self._machine.refused:
+                raise InputError(f'cannot resume: {self._machine.barred or self._machine.refused}')
             if self._outputs.halting(self._ticked):
                 raise InputError(f'cannot resume: {HALTING}')
-            silent = self._feedback.silent(self._joints.commanded, self._settings.measured_timeout)
-            if silent or (self._feedback.expected and (silent := self._feedback.doubt(self._joints.needed))):
+            silent = self._feedback.silent(self._motion.commanded, self._settings.measured_timeout)
+            if silent or (self._feedback.expected and (silent := self._feedback.doubt(self._motion.needed))):
                 raise InputError(f'cannot resume: {silent}')
-            self._resumed = steady()
-            self._stopped = False
-            if self._state is State.FAULTED and self._feedback.expected:
+            self._machine.resumed = steady()
+            self._machine.stopped = False
+            if self.state is State.FAULTED and self._feedback.expected:
                 self._forget_positions('the joints must be measured again')
             self._on(Event.RESUME)
             self._initialise_from_measurement()
@@ -960,24 +937,24 @@ class ArmController:
     def bar(self, reason: str) -> None:
         """Keep the arm from becoming ready, or stop it until resume; '' allows it again."""
         with self._robot.sending(), self._change():
-            if reason == self._barred:
+            if reason == self._machine.barred:
                 return
-            self._barred = reason
+            self._machine.barred = reason
             if not reason:
                 self._initialise_from_measurement()
-            elif self._state in COMMANDING:
+            elif self.state in COMMANDING:
                 self._fault(reason)
 
     def refuse(self, reason: str) -> None:
         """Reject goals because the driver takes no commands; '' accepts them again. A moving arm faults."""
         with self._robot.sending(), self._change():
-            if reason == self._refused:
+            if reason == self._machine.refused:
                 return
-            self._refused = reason
-            if reason and self._state in COMMANDING - {State.HOLDING, State.STOPPED}:
+            self._machine.refused = reason
+            if reason and self.state in COMMANDING - {State.HOLDING, State.STOPPED}:
                 self._fault(reason)
-            elif self._state is State.HOLDING:
-                self._reports.state('waiting' if reason else 'ready', self._state, self.condition())
+            elif self.state is State.HOLDING:
+                self._reports.state('waiting' if reason else 'ready', self.state, self.condition())
 
     def guide(self, begin: bool, time: float) -> None:
         """Begin or end hand guiding: commands then follow the measured positions, slowly.
@@ -987,14 +964,14 @@ class ArmController:
         """
         with self._change():
             if not begin:
-                if self._state is not State.HAND_GUIDED:
-                    raise InputError(f'the arm is not being guided by hand; state: {self._state.value}')
+                if self.state is not State.HAND_GUIDED:
+                    raise InputError(f'the arm is not being guided by hand; state: {self.state.value}')
                 self._release()
                 return
-            if self._state is not State.HOLDING or not self._feedback.expected:
-                raise InputError(f'hand guiding needs a measured arm at rest; state: {self._state.value}')
-            if self._refused:
-                raise InputError(self._refused)
-            self._epoch += 1
+            if self.state is not State.HOLDING or not self._feedback.expected:
+                raise InputError(f'hand guiding needs a measured arm at rest; state: {self.state.value}')
+            if self._machine.refused:
+                raise InputError(self._machine.refused)
+            self._machine.epoch += 1
             self._guided_until = time + self._settings.hand_guiding_timeout
             self._on(Event.GUIDE)

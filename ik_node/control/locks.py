@@ -50,7 +50,7 @@ _held = _Held()
 
 
 class OrderedLock:
-    """A reentrant lock that knows its rank."""
+    """A reentrant lock that knows its rank, and in which order it may be taken."""
 
     def __init__(self, rank: Rank) -> None:
         self.rank = rank
@@ -58,7 +58,7 @@ class OrderedLock:
 
     def acquire(self, blocking: bool = True, timeout: float = -1.0) -> bool:
         """Take the lock, as threading.RLock.acquire does."""
-        if CHECKED and self not in _held.locks:
+        if self not in _held.locks:
             wrong = [lock.rank.name for lock in _held.locks if lock.rank >= self.rank]
             if wrong:
                 raise LockOrderError(f'{self.rank.name} is taken under {", ".join(wrong)}')
@@ -80,6 +80,6 @@ class OrderedLock:
         return self in _held.locks
 
 
-def holds(*ranks: Rank) -> bool:
-    """Whether the present thread holds a lock of one of these ranks."""
-    return any(lock.rank in ranks for lock in _held.locks)
+def ordered_lock(rank: Rank) -> threading.RLock:
+    """Return a reentrant lock; where the order of locks is checked, an OrderedLock."""
+    return OrderedLock(rank) if CHECKED else threading.RLock()  # type: ignore[return-value]

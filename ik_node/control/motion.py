@@ -344,7 +344,7 @@ class JointMotion:
     rest; None before the first. elapsed: time since its beginning [s].
 
     guard: whether a plan to rest may stay between low and high (n,), along positions (k, n); None: always.
-    follows: whether the last setpoint followed a moving target; then the plan is only a way to rest.
+    tracking: whether the last setpoint followed a moving target; then the plan is only a way to rest.
     """
 
     def __init__(
@@ -402,6 +402,7 @@ class JointMotion:
         self.velocity: Array = np.zeros(self.n)
         self.acceleration: Array = np.zeros(self.n)
         self._target: Array | None = None
+        self._postponed: Array | None = None  # the target of paused joints
         self.plan: AnyPlan | None = None
         self._jerk = self.limits[2]  # of the plan
         self._settled = True  # the plan being followed is the one for the target
@@ -409,17 +410,24 @@ class JointMotion:
         self._returning = False
         self.elapsed = 0.0
         self._moving_target: tuple[MotionState, float] | None = None  # and the smoothing
-        self.follows = False
+        self.tracking = False
 
     def go_to(self, target: ArrayLike) -> None:
-        """Move to target (n,), clipped to the limits; joints without limits take the shorter way."""
-        wanted = near_turn(finite_array('target', target, self.n), self.position, self._endless)
-        self._target = np.clip(wanted, self.lower, self.upper)
+        """Move to target (n,), clipped to the limits; joints without limits take the shorter way.
+
+        Paused joints do so once they resume.
+        """
+        target = finite_array('target', target, self.n)
+        if self._postponed is not None:
+            self._postponed = target
+            return
+        nearest = near_turn(target, self.position, self._endless)
+        self._target = np.clip(nearest, self.lower, self.upper)
         self._settled = False
         self._resting = False
         self._moving_target = None
 
-    def follow_path(self, path: Trajectory) -> None:
+    def begin_path(self, path: Trajectory) -> None:
         """Follow a timed path. Raises InputError unless it starts at the resting joints."""
         if not self._resting:
             raise InputError(MOVING)
@@ -435,14 +443,28 @@ class JointMotion:
 
     def stop(self) -> None:
         """Stop as soon as the limits allow, and drop the target."""
-        self._target = None
+        self._target = self._postponed = None
         self._settled = self._resting
         self._moving_target = None
 
+    def pause(self) -> None:
+        """Stop as soon as the limits allow, and keep the target, if there is one, until resume()."""
+        if self._target is not None:
+            target = self._target
+            self.stop()
+            self._postponed = target
+
+    def resume(self) -> None:
+        """Move to the target of paused joints, if there is one."""
+        if self._postponed is not None:
+            target, self._postponed = self._postponed, None
+            self.go_to(target)
+
     @property
     def target(self) -> Array:
-        """Target of the joints (n,); their position if they have none."""
-        return self.position if self._target is None else self._target
+        """Target of the joints (n,), also while they are paused; their position if they have none."""
+        target = self._target if self._postponed is None else self._postponed
+        return self.position if target is None else target
 
     @property
     def moving(self) -> bool:
@@ -570,7 +592,7 @@ class JointMotion:
             return plan
         return self._pace.slowed(plan, within)
 
-    def follow(self, target: MotionState, smoothing: float) -> None:
+    def track(self, target: MotionState, smoothing: float) -> None:
         """Follow a moving target; target: its state at the time of the next setpoint. Call before each one.
 
         smoothing: time constant [s] with which errors vanish. Joints outside their limits return first.
@@ -578,8 +600,8 @@ class JointMotion:
         self.go_to(target.position)
         if self.outside.any():
             return
-        wanted = near_turn(target.position, self.position, self._endless)
-        clipped = np.abs(self.target - wanted) > 0.0
+        nearest = near_turn(target.position, self.position, self._endless)
+        clipped = np.abs(self.target - nearest) > 0.0
         velocity, acceleration = (np.where(clipped, 0.0, x) for x in target[1:])
         self._moving_target = MotionState(self.target, velocity, acceleration), smoothing
 
@@ -596,14 +618,14 @@ class JointMotion:
         already moves.
         """
         if not self._resting and dt > 0.0:
-            self.follows = self._moving_target is not None and self._followed(dt)
-            if not self.follows:
+            self.tracking = self._moving_target is not None and self._track_for(dt)
+            if not self.tracking:
                 if not self._settled and not (self._returning and self._target is not None):
                     self._replan()
                 self.advance(dt)
         return self.position, self.velocity
 
-    def _followed(self, dt: float) -> bool:
+    def _track_for(self, dt: float) -> bool:
         """Advance by dt [s] after the moving target; False if the arm could not come to rest from there."""
         assert self._moving_target is not None
         target, smoothing = self._moving_target
@@ -634,14 +656,14 @@ class JointMotion:
         after = MotionState(*np.empty((3, self.n)))
         for block, pursuit in enumerate(self._pursuits):
             columns = self._planner.blocks[block]
-            if not self.follows:
+            if not self.tracking:
                 pursuit.restart()
             velocity, acceleration, jerk = (limit[columns] for limit in self.limits)
             now, goal = (MotionState(*(x[columns] for x in state)) for state in (self.state, target))
             found = pursuit.step(now, goal, (velocity, acceleration, jerk), smoothing, dt)
             for whole, part in zip(after, found, strict=True):
                 whole[columns] = part
-            if block and self.follows and self.plan is not None:
+            if block and self.tracking and self.plan is not None:
                 stop = None, Synchronization.No, self.limits, allowed
                 if self._planner.part(block, after, *stop) is None:
                     pursuit.restart()
@@ -649,7 +671,7 @@ class JointMotion:
                         whole[columns] = part[columns]
         return after
 
-    def go_on_from(self, state: MotionState) -> bool:
+    def continue_from(self, state: MotionState) -> bool:
         """Continue from another state; False, without a change, if no plan leads to rest."""
         before, plan, target = self.state, self.plan, self._moving_target
         if self.on_path:
@@ -659,7 +681,7 @@ class JointMotion:
         if self.plan is None:
             self.state, self.plan, self._moving_target = before, plan, target
             return False
-        self.follows = self._resting = False
+        self.tracking = self._resting = False
         return True
 
     def ahead(self) -> RestOfMotion:
@@ -681,7 +703,7 @@ class JointMotion:
         now, (velocity, _, jerkiest) = self.state, self.limits
         jerk = -now.acceleration / duration
         end = advanced(now, jerk, duration)
-        if not self.follows or (np.abs(jerk) > jerkiest).any() or (np.abs(end.velocity) > velocity).any():
+        if not self.tracking or (np.abs(jerk) > jerkiest).any() or (np.abs(end.velocity) > velocity).any():
             return None
         low, high = self.allowed()
         extremes = _turns(now, jerk, duration)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from ik_node.checks import Array
@@ -18,40 +17,11 @@ from .checks import MotionCheck, States
 from .feedback import Feedback
 from .models import JointModel, Models, arms_of, build_models
 from .motion import SPACING, JointMotion
-from .requests import Aim, TargetPlan
+from .requests import Aim
 from .settings import ArmSettings, RobotSettings
-from .solving import GoalSolver, goal_solver_of
+from .solving import goal_solver_of
 
 SLOWEST = 0.001  # the least speed_scaling
-NO_LOCK = nullcontext()
-
-
-def plan_goal(
-    joints: ArmMotion,
-    solver: GoalSolver,
-    settings: ArmSettings,
-    aim: Aim,
-    tool: str,
-    feedback: Feedback,
-    *,
-    arrival: float = 0.0,
-    only_listed: bool = False,
-    lock: AbstractContextManager[object] = NO_LOCK,
-) -> TargetPlan:
-    """Return what an arm does with a goal of a tool that was received at arrival, from where it is now.
-
-    only_listed: a controller moves only its own joints. lock: held while the motion of the arm is read.
-    Raises InputError with the reason for which the goal is rejected.
-    """
-    with lock:
-        values, start = joints.values(feedback)[0], joints.start_of(tool)
-        follows, real = joints.arm.motion.follows, feedback.expected
-    joints.check_goal(aim, tool)
-    plan = solver.find(aim, tool, arrival, start, settings, real)
-    plan = joints.choose(plan, tool, values, follows)
-    if only_listed and plan.joints is not None:
-        joints.check_listed(plan)
-    return plan
 
 
 def _duration(motion: JointMotion) -> float:
@@ -119,14 +89,14 @@ class Preview:
         settings = replace(self.settings, speed_scaling=max(self.settings.speed_scaling * speed, SLOWEST))
         joints, feedback = ArmMotion(model, settings, values, JointArbiter()), Feedback()
         feedback.take(values, 0.0, 0.0)  # joints off the arm are where they were measured
-        plan = plan_goal(
-            joints, goal_solver_of(model), settings, aim, tool, feedback, only_listed=settings.uses_controller
-        )
-        end = model.joints.named(joints.values(feedback)[0])
+        before = joints.values(feedback)[0]
+        solver = goal_solver_of(model)
+        plan = joints.plan(solver, aim, tool, before, only_listed=settings.uses_controller)
+        end = model.joints.named(before)
         if plan.joints is not None:
             joints.pursue(plan, feedback, None)
         for group in joints.groups:
-            end |= dict(zip(group.names, group.target.tolist(), strict=True))
+            end |= dict(zip(group.names, group.motion.target.tolist(), strict=True))
         solved = plan.joints is not None and not plan.partial
         solved = solved and (plan.solution is None or plan.solution.solved)
         duration = max(_duration(group.motion.twin()) for group in joints.groups)

@@ -75,7 +75,6 @@ class Snapshot:
 
 # a goal of the tool, a path of it, or joint positions by name
 Aim: TypeAlias = 'Goal | ToolPath | Mapping[str, float]'
-Wanted: TypeAlias = 'Aim | None'  # None: nothing new
 
 
 class Request(Protocol):
@@ -104,8 +103,8 @@ class Request(Protocol):
     @property
     def frame(self) -> str: ...
 
-    def wanted(self, arm: Snapshot) -> Wanted:
-        """Return the goal for arm. Raises InputError for an invalid request."""
+    def resolve(self, arm: Snapshot) -> Aim | None:
+        """Return the goal for arm; None: nothing new. Raises InputError for an invalid request."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +120,7 @@ class HomeRequest:
     stamp: str = ''
     frame: str = ''
 
-    def wanted(self, arm: Snapshot) -> Wanted:
+    def resolve(self, arm: Snapshot) -> Aim | None:
         """Return the home position of each joint of the arm; all others stay."""
         return dict(zip(arm.model.arm.joint_names, arm.model.home.tolist(), strict=True))
 

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import enum
+import math
+
+from ik_node.steady import steady
 
 
 class State(enum.Enum):
@@ -119,3 +122,40 @@ ON_ITS_WAY = frozenset({State.MOVING, State.TELEOPERATED})
 
 # States in which commands are published. A faulted arm brakes first.
 COMMANDING = READY | {State.STOPPING, State.STOPPED, State.HAND_GUIDED}
+
+
+class StateMachine:
+    """The state of an arm, what keeps it from moving, and which requests are void. Times are those of steady.
+
+    active: commands are allowed. stopped: a stop was requested, and no resume since. fault: the reason of the
+    last fault. barred: why the arm must not become ready, besides what it waits for. refused: why its driver
+    takes no commands. interruptions: as in Snapshot. epoch: a solution found in another epoch is void.
+    void_before: a request that arrived before this time is void. resumed: when the arm was last resumed.
+    """
+
+    def __init__(self) -> None:
+        self.state = State.UNCONFIGURED
+        self.active = self.stopped = False
+        self.fault = self.barred = self.refused = ''
+        self.interruptions = self.epoch = 0
+        self.void_before = self.resumed = -math.inf
+
+    def handle(self, event: Event) -> State:
+        """Change the state by the table; return the state before."""
+        before = self.state
+        self.state = TRANSITIONS[before].get(event, before)
+        if before in REJECTING and self.state is not before:
+            self.void_earlier()
+        guided = (before is State.HAND_GUIDED) is not (self.state is State.HAND_GUIDED)
+        begins = before is State.WAITING and self.state is State.HOLDING
+        self.interruptions += guided or begins
+        return before
+
+    @property
+    def ready(self) -> bool:
+        """Whether goals and steps of a teleoperation are accepted."""
+        return self.state in READY and not self.refused
+
+    def void_earlier(self) -> None:
+        """Make all requests void that have arrived until now, whenever their turn comes."""
+        self.void_before = steady()

@@ -272,7 +272,7 @@ class TrajectoryStreamer:
         reports = running is not None and self._reported(running.names, REMEMBERED)
         return reports and (self._waiting or time < self.ends)
 
-    def followed(self, measured: Mapping[str, float], tolerance: float) -> bool:
+    def at_reference(self, measured: Mapping[str, float], tolerance: float) -> bool:
         """Whether joints are measured within a tolerance [rad or m] of a recent reference."""
         places = self._reference[1]
         near = all(abs(place - places.get(name, math.inf)) <= tolerance for name, place in measured.items())

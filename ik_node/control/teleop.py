@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.control.locks import OrderedLock, Rank
+from ik_node.control.locks import Rank, ordered_lock
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.model.rotations import rotations
@@ -327,7 +327,7 @@ class Clutch:
     """
 
     def __init__(self) -> None:
-        self._lock = OrderedLock(Rank.CLUTCH)
+        self._lock = ordered_lock(Rank.CLUTCH)
         self._used = False
         self._dropped = False  # a true that only repeats the last one does not close it
         self._hears_false = False  # a program sends false too, so its silence does not let go of the button

@@ -16,7 +16,7 @@ from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory as JointTrajectoryMessage
 
-from ik_node.control.locks import OrderedLock, Rank
+from ik_node.control.locks import Rank, ordered_lock
 from ik_node.control.trajectory import JointTrajectory, Setpoint
 from ik_node.errors import MissingError, escaped
 from ik_node.ros.conversions import NS_PER_S
@@ -61,7 +61,7 @@ class Client(ActionClient):
     """Receives no response before its goal is registered: rclpy drops such responses (ros2/rclpy#1123)."""
 
     def __init__(self, node: Node, kind: Any, name: str) -> None:
-        self._noting = OrderedLock(Rank.GOAL)
+        self._noting = ordered_lock(Rank.GOAL)
         super().__init__(node, kind, name)
 
     def send_goal_async(self, *args: Any, **named: Any) -> Any:
@@ -89,7 +89,7 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         self._name = context.node.resolve_topic_name(context.named(ACTION))
         self._client = Client(context.node, self._action, context.commands(ACTION))
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._lock = OrderedLock(Rank.ACTION)  # goals are sent and answered in different threads
+        self._lock = ordered_lock(Rank.ACTION)  # goals are sent and answered in different threads
         self._number = 0  # of the newest goal
         self._void = 0  # the newest goal that was abandoned
         self._asked: int | None = None  # when the newest goal was sent, None once it is answered [ns]

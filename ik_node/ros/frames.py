@@ -15,7 +15,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Header
 
 from ik_node.checks import Array
-from ik_node.control.locks import OrderedLock, Rank
+from ik_node.control.locks import Rank, ordered_lock
 from ik_node.control.models import ArmModel
 from ik_node.errors import LARGEST, IkError, InputError, join_names
 from ik_node.model.arm import Arm
@@ -88,7 +88,7 @@ class Frames:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._lock = OrderedLock(Rank.FRAMES)
+        self._lock = ordered_lock(Rank.FRAMES)
         self._transforms: Any = None  # those of tf2
 
     def in_base(self, header: Header, model: ArmModel, values: Array) -> Array:

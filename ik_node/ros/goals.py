@@ -16,7 +16,7 @@ from ik_node.checks import Array
 from ik_node.control.controller import Inbox
 from ik_node.control.motion import MOVING
 from ik_node.control.paths import MOST_POINTS, ToolPath
-from ik_node.control.requests import Level, Snapshot, Wanted
+from ik_node.control.requests import Aim, Level, Snapshot
 from ik_node.errors import InputError
 from ik_node.ros.conversions import (
     check_stamp,
@@ -99,7 +99,7 @@ class GoalRequest:
         """The frame of the message."""
         return str(self.message.header.frame_id)
 
-    def wanted(self, arm: Snapshot) -> Wanted:
+    def resolve(self, arm: Snapshot) -> Aim | None:
         """Return the goal of the message for arm. Raises InputError if the message is rejected."""
         if self.refusal:
             raise InputError(self.refusal)
@@ -112,9 +112,9 @@ class GoalRequest:
         if waited > timeout:
             raise InputError(f'received {waited:.3g} s ago, but goal_timeout allows {timeout:g} s')
         check_stamp(self.message.header.stamp, self.context.time.now_ns(), timeout)
-        return self._wanted(arm)
+        return self._resolve(arm)
 
-    def _wanted(self, arm: Snapshot) -> Wanted:
+    def _resolve(self, arm: Snapshot) -> Aim | None:
         raise NotImplementedError
 
     def _in_base(self, arm: Snapshot) -> Array:
@@ -125,7 +125,7 @@ class GoalRequest:
 class PoseRequest(GoalRequest):
     """The pose of the tip frame, roll about the tool axis free."""
 
-    def _wanted(self, arm: Snapshot) -> Wanted:
+    def _resolve(self, arm: Snapshot) -> Aim | None:
         return self.goal(arm)
 
     def goal(self, arm: Snapshot) -> Goal:
@@ -137,7 +137,7 @@ class PoseRequest(GoalRequest):
 class PointRequest(GoalRequest):
     """The position of the tool point, direction free."""
 
-    def _wanted(self, arm: Snapshot) -> Wanted:
+    def _resolve(self, arm: Snapshot) -> Aim | None:
         point = point_array(self.message.point)
         T = self._in_base(arm)
         return Goal(T[:3, :3] @ point + T[:3, 3])
@@ -146,7 +146,7 @@ class PointRequest(GoalRequest):
 class PathRequest(GoalRequest):
     """Poses of the tip frame, connected by straight lines, roll about the tool axis free."""
 
-    def _wanted(self, arm: Snapshot) -> Wanted:
+    def _resolve(self, arm: Snapshot) -> Aim | None:
         poses = self.message.poses
         if not 0 < len(poses) <= MOST_POINTS:
             raise InputError(f'a path must have 1 to {MOST_POINTS} poses, got {len(poses)}')
@@ -166,7 +166,7 @@ class PathRequest(GoalRequest):
 class JointsRequest(GoalRequest):
     """Joint positions; an unchanged repeat is ignored."""
 
-    def _wanted(self, arm: Snapshot) -> Wanted:
+    def _resolve(self, arm: Snapshot) -> Aim | None:
         named = joint_values(self.message, arm.model.joints.names)
         before, self.context.joints = self.context.joints, (named, self.arrival)
         if before is not None and before[0] == named and self.arrival - before[1] < REPEAT:
@@ -240,7 +240,7 @@ class _Query(PoseRequest):
     moves = False
     projection: Projection
 
-    def _wanted(self, arm: Snapshot) -> Wanted:
+    def _resolve(self, arm: Snapshot) -> Aim | None:
         goal = self.goal(arm)
         self.projection.answer(self, arm, arm.model.solver.solve(goal, arm.position))
         return None
@@ -252,7 +252,7 @@ class _JointsQuery(GoalRequest):
     moves = False
     projection: Projection
 
-    def _wanted(self, arm: Snapshot) -> Wanted:
+    def _resolve(self, arm: Snapshot) -> Aim | None:
         joints = arm.model.joints
         named = joint_values(self.message, joints.names)
         values = joints.filled({**joints.named(arm.values), **named})

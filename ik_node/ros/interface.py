@@ -24,7 +24,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from ik_node.checks import Array
 from ik_node.control.arm_motion import SHARED, JointArbiter
 from ik_node.control.controller import ArmController, Inbox, Statistics
-from ik_node.control.locks import OrderedLock, Rank
+from ik_node.control.locks import Rank, ordered_lock
 from ik_node.control.outputs import Output
 from ik_node.control.requests import HomeRequest, Level, Report, Snapshot
 from ik_node.control.settings import ArmSettings
@@ -214,7 +214,7 @@ class ReportPace:
 
     def __init__(self, publish: Callable[[Report], None]) -> None:
         self._publish = publish
-        self._lock = OrderedLock(Rank.REPORTS)
+        self._lock = ordered_lock(Rank.REPORTS)
         self._held: Report | None = None
         self._due = 0.0  # when the next report on a stream is (steady)
 
@@ -306,7 +306,7 @@ class TeleopInterface:
         self._node, self._frames, self._time = node, frames, time
         self._rejection = ''  # why this tool cannot be teleoperated
         self._settings = settings
-        self._changed = threading.Condition(OrderedLock(Rank.TELEOP))  # type: ignore[arg-type]
+        self._changed = threading.Condition(ordered_lock(Rank.TELEOP))
         self._command: tuple[str, Any, float] | None = None  # kind, message, when it was received [s]
         self._new = self._closing = self._paused = False
         self._remarks = Remarks()

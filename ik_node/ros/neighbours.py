@@ -24,7 +24,7 @@ from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
-from ik_node.control.locks import OrderedLock, Rank
+from ik_node.control.locks import Rank, ordered_lock
 from ik_node.errors import escaped
 from ik_node.ros.graph import graph
 from ik_node.steady import steady
@@ -184,7 +184,7 @@ class Neighbours:
         self._node, self._changed = node, changed
         self._heard: dict[str, _Heard] = {}
         self._said: set[str] = set()
-        self._telling = OrderedLock(Rank.CARD)
+        self._telling = ordered_lock(Rank.CARD)
         self.settled = SETTLING <= 0.0
         self._searched = 0.0  # [s] for the others, so far
         self.own = Card(

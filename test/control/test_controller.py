@@ -163,7 +163,7 @@ def test_a_stream_of_goals_continues_from_the_last_target(picture):
 
 def test_the_newest_good_request_counts(picture):
     class Bad(Asked):
-        def wanted(self, _):
+        def resolve(self, _):
             raise InputError('no')
 
     picture.controller.submit(Asked({'yaw': 0.1}), Asked({'yaw': 0.2}), Bad(None), Asked(None))

@@ -333,6 +333,18 @@ def test_a_stop_a_new_goal_and_a_hand_are_heeded_while_the_arm_waits(arm):
     assert arm.position('yaw') == pytest.approx(-1.0)
 
 
+def test_no_path_begins_while_the_arm_waits_for_measurements(arm):
+    arm.go(yaw=2.4, shoulder=-0.8, elbow=1.6)
+    moved(arm, 0.8, late=0.0)
+    arm.tick(90)
+    assert arm.reports[-1].phase == 'late'
+    position, _ = arm.model.arm.fk(arm.controller.snapshot().position)
+    report = arm.ask(ToolPath(0.97 * position[None]))
+    assert report.status == 'rejected'
+    assert 'a path cannot begin while the arm waits: measurements are ' in report.message
+    assert arm.state is State.MOVING
+
+
 @pytest.mark.slow
 def test_only_a_joint_that_is_measured_late_counts(arm):
     """The wrist rests, and another driver measures it twice a second."""

@@ -84,7 +84,7 @@ def test_limits_hold_on_every_sample_whatever_is_asked(seed, n, follows):
             rows = np.sin(turn), rate * np.cos(turn), -(rate**2) * np.sin(turn)
             target = [np.full(n, amplitude * row) for row in rows]
             target[0] += 0.01 * rng.normal(size=n) + 2.0 * (time > 3.0)
-            motion.follow(MotionState(*target), 0.04)
+            motion.track(MotionState(*target), 0.04)
         elif rng.random() < 0.1:
             group.go_to(np.where(rng.random(n) < 0.1, np.nan, random_target(rng, lower, upper)))
         if rng.random() < 0.01:

@@ -146,7 +146,7 @@ def test_a_moving_target_is_met_without_lag_and_its_end_without_a_jump():
     for k in range(1, 400):
         time = 0.01 * k
         target = MotionState(*(np.array([x]) for x in (np.sin(time), np.cos(time), -np.sin(time))))
-        motion.follow(target, 0.04)
+        motion.track(target, 0.04)
         position, _ = motion.step(0.01)
         if time > 1.5:
             assert position[0] == pytest.approx(np.sin(time), abs=1e-3)
@@ -170,7 +170,7 @@ def chased_round(rates: list[float], seconds: float, start: float = 0.0) -> tupl
             turn += 0.01 * rate
             around = 0.3 * np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
             target = MotionState(around[0], rate * around[1], -(rate**2) * around[0])
-            motion.follow(target, 0.04)
+            motion.track(target, 0.04)
             joints.append(motion.step(0.01)[0])
             targets.append(target.position)
     return np.array(targets), np.array(joints)
@@ -195,7 +195,7 @@ def chased_along(positions: np.ndarray, rates: np.ndarray) -> np.ndarray:
     motion.set_limits([1.5], [5.0], [50.0])
     joint = []
     for position, rate in zip(positions, rates, strict=True):
-        motion.follow(MotionState(np.array([position]), np.array([rate]), np.zeros(1)), 0.04)
+        motion.track(MotionState(np.array([position]), np.array([rate]), np.zeros(1)), 0.04)
         joint.append(motion.step(0.01)[0][0])
     return np.array(joint)
 
@@ -288,7 +288,7 @@ def test_what_a_controller_is_sent_ahead_stays_within_the_limits_where_a_joint_t
             [np.sin(rate * time), rate * np.cos(rate * time), -(rate**2) * np.sin(rate * time)]
         )
         place[0] += upper + edge - swing
-        motion.follow(MotionState(*place[:, None]), 0.04)
+        motion.track(MotionState(*place[:, None]), 0.04)
         motion.step(0.01)
         coasted += motion.coasting(0.15) is not None
         if motion.moving:

@@ -38,7 +38,7 @@ class Broken:
 
         self.tool, self.source, self.moves, self.arrival = 'broken', 'test', True, steady()
 
-    def wanted(self, _):
+    def resolve(self, _):
         if self.where == 'reading':
             raise ZeroDivisionError('made up')
         return 5  # no goal at all: looking at it fails
@@ -171,7 +171,7 @@ def test_a_sample_of_a_motion_that_a_measurement_has_ended_does_not_go_out(real)
 class Interrupted(Asked):
     """A request that takes its time: meanwhile the arm is stopped, and resumed."""
 
-    def wanted(self, _):
+    def resolve(self, _):
         self.rig.controller.stop()
         self.rig.settle()
         self.rig.controller.resume()
@@ -238,7 +238,7 @@ def test_every_lock_of_a_running_arm_has_a_rank():
     for path in sorted((*package.glob('control/**/*.py'), *package.glob('ros/**/*.py'))):
         if path.name != 'locks.py':
             for word in ('threading.Lock(', 'threading.RLock(', 'threading.Condition()'):
-                assert word not in path.read_text(), f'{path.name}: use OrderedLock instead of {word})'
+                assert word not in path.read_text(), f'{path.name}: use ordered_lock instead of {word})'
 
 
 @pytest.mark.slow

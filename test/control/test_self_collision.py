@@ -167,7 +167,7 @@ def test_a_stream_of_goals_far_from_a_collision_is_followed_with_few_looks(monke
 def test_a_stream_of_goals_into_the_post_ends_in_a_stop_before_it(folding):
     rig = measured(folding, yaw=0.8)
     # Only the guard of the pursuit is left.
-    rig.controller._joints.choose = lambda plan, *_: plan
+    rig.controller._motion.choose = lambda plan, *_: plan
     stream(rig, 150, lambda k: [0.8 - 0.01 * k, 0.0, 0.0, 0.0])
     assert rig.position('yaw') < 0.5
     assert least(folding, rig) > 0.0
@@ -176,7 +176,7 @@ def test_a_stream_of_goals_into_the_post_ends_in_a_stop_before_it(folding):
 def test_the_way_to_the_last_goal_is_checked_when_a_stream_ends(folding):
     rig = measured(folding, yaw=1.5)
     stream(rig, 31, lambda k: [1.5 - 0.005 * k, 0.0, 0.0, 0.0])
-    rig.controller._joints.check.planned_violation = lambda *_: 'the way is not free'  # nor asked for earlier
+    rig.controller._motion.check.planned_violation = lambda *_: 'the way is not free'  # nor asked for earlier
     stream(rig, 29, lambda k: [1.345 - 0.005 * k, 0.0, 0.0, 0.0])
     rig.tick(60)  # the stream has ended
     assert 'the way is not free' in rig.reports[-1].message
@@ -186,7 +186,7 @@ def test_the_way_to_the_last_goal_is_checked_when_a_stream_ends(folding):
 
 def test_a_sample_in_collision_is_not_published(folding):
     rig = measured(folding, yaw=1.5)
-    rig.controller._joints.choose = lambda plan, *_: plan  # a check that fails
+    rig.controller._motion.choose = lambda plan, *_: plan  # a check that fails
     rig.go(elbow=3.0)
     rig.tick(1000)
     assert rig.state is State.FAULTED

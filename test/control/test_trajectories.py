@@ -359,7 +359,7 @@ def test_a_plan_on_which_the_tool_is_too_fast_is_not_sent(model: ArmModel) -> No
     rig = Driven(model, replace(SETTINGS, max_tool_speed=0.2))
     rig.measure_all()
     rig.tick(2)
-    rig.controller._joints.arm.motion._pace = None
+    rig.controller._motion.arm.motion._pace = None
     rig.go(yaw=1.5)
     rig.tick(1)
     assert rig.state is State.FAULTED
@@ -374,7 +374,7 @@ def test_a_plan_on_which_the_arm_would_collide_is_not_sent() -> None:
     rig.measure(**{**dict.fromkeys(model.arm.joint_names, 0.0), 'yaw': 0.8})
     rig.tick(3)
     assert rig.state is State.HOLDING
-    rig.controller._joints.choose = lambda plan, *_: plan  # or the goal is rejected before it starts
+    rig.controller._motion.choose = lambda plan, *_: plan  # or the goal is rejected before it starts
     rig.go(yaw=-0.8)
     rig.tick(1)
     assert rig.state is State.FAULTED
@@ -648,7 +648,7 @@ def test_joints_faster_than_a_new_limit_slow_down_after_a_stall_too(rig: Driven)
     velocity = after.states(times)[:, 1, yaw]
     assert velocity[0] == pytest.approx(before.states(times[:1])[0, 1, yaw], abs=1e-6)
     assert velocity[0] > 0.3
-    hardest = rig.controller._joints.arm.motion.limits[1][0]
+    hardest = rig.controller._motion.arm.motion.limits[1][0]
     assert np.abs(np.diff(velocity) / 0.001).max() < 1.1 * hardest
 
 
@@ -695,7 +695,7 @@ def test_a_bad_sample_halts_the_controller(rig: Driven, monkeypatch: pytest.Monk
     rig.tick(40)
     rig.measure_all(yaw=0.35)
     bad = Violation(0, 'made up')
-    monkeypatch.setattr(rig.controller._joints.check, 'violation', lambda *_: bad)
+    monkeypatch.setattr(rig.controller._motion.check, 'violation', lambda *_: bad)
     rig.tick(1)
     assert rig.state is State.FAULTED
     assert rig.output.sent[-1][1].positions[-1, 0] == pytest.approx(0.35)

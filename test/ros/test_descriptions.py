@@ -112,5 +112,5 @@ def test_a_goal_for_the_robot_before_is_rejected_whenever_its_turn_comes():
         late = JointsRequest('goal_joints', client.joints(yaw=0.4), tool.goals)
         arm = tool.snapshot()
         with pytest.raises(InputError, match='received before this robot_description'):
-            early.wanted(arm)
-        assert late.wanted(arm) == {'yaw': 0.4}
+            early.resolve(arm)
+        assert late.resolve(arm) == {'yaw': 0.4}

@@ -95,7 +95,7 @@ def test_a_goal_that_has_waited_longer_than_goal_timeout_is_rejected(client):
     request = JointsRequest('goal_joints', client.joints(yaw=0.1), tool.goals)
     client.run(1.1)
     with pytest.raises(InputError, match='goal_timeout allows 1 s'):
-        request.wanted(tool.snapshot())
+        request.resolve(tool.snapshot())
 
 
 def test_a_bad_goal_does_not_take_the_place_of_a_good_one(client, arm):
