@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ik_node.checks import Array
 from ik_node.errors import IkError, InputError, MissingError, UrdfError, join_names, quoted
 from ik_node.extras import load
-from ik_node.model.meshes import check_mesh, find_mesh
+from ik_node.model.meshes import load_mesh
 from ik_node.model.plausibility import doubtful_mesh
 from ik_node.model.robot import Robot
 from ik_node.model.urdf.elements import Element, Reading, named, parse_xml
@@ -173,7 +173,7 @@ def large_meshes(text: str, mesh_path: str) -> Iterator[str]:
                 continue
             known.add(key)
             try:
-                sizes = _scene(key[0], mesh_path).extents * [float(part) for part in key[1].split()]
+                sizes = load_mesh(key[0], mesh_path).extents * [float(part) for part in key[1].split()]
             except MissingError:
                 raise
             except Exception:  # whatever trimesh raises for a file that is no mesh
@@ -182,20 +182,9 @@ def large_meshes(text: str, mesh_path: str) -> Iterator[str]:
                 yield f'mesh {quoted(key[0])} of link {quoted(link)}: {doubt}'
 
 
-def _scene(filename: str, mesh_path: str) -> Any:
-    """Return a mesh file as a scene of trimesh, in metres where it tells its unit."""
-    trimesh = load('trimesh', 'reading meshes')
-    path = find_mesh(filename, mesh_path)
-    check_mesh(path)
-    scene = trimesh.load_scene(path)
-    if path.suffix.lower() == '.dae' and scene.units is not None:  # as for the viewer: RViz applies it too
-        scene = scene.convert_units('meters')
-    return scene
-
-
 def _hull(coal: Any, filename: str, scale: list[float], mesh_path: str) -> Any:
     """Return the convex hull of a mesh file. Raises InputError for one in millimetres."""
-    scene = _scene(filename, mesh_path)
+    scene = load_mesh(filename, mesh_path)
     if doubt := doubtful_mesh(float(np.abs(scene.extents * scale).max())):
         raise InputError(doubt)
     hull = scene.to_mesh().convex_hull

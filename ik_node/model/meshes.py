@@ -18,6 +18,7 @@ from urllib.parse import unquote
 from lxml import etree
 
 from ik_node.errors import IkError
+from ik_node.extras import load
 
 PARENTS = 3  # folders above a description in which its meshes are looked for: ROBOT/urdf/make/arm.urdf
 # Kinds that are read. Archives such as .3mf and .zip are not: they may hold a thousand times their size.
@@ -64,6 +65,22 @@ def find_mesh(name: str, mesh_path: str | os.PathLike[str] = '') -> Path:
         allowed = 'installed ROS packages' if folder is None else f'installed ROS packages and {folder}'
         raise MeshError(f'mesh "{name}" is outside of the folders from which meshes are read: {allowed}')
     raise MeshError(f'mesh "{name}" not found')
+
+
+def load_mesh(name: str, mesh_path: str | os.PathLike[str] = '') -> Any:
+    """Return the mesh file of a URDF as a scene of trimesh, in metres if the file has a unit.
+
+    name, mesh_path: as for find_mesh. Raises MeshError, or whatever trimesh raises; MissingError without it.
+    """
+    trimesh = load('trimesh', 'reading meshes')
+    path = find_mesh(name, mesh_path)
+    check_mesh(path)
+    scene = trimesh.load_scene(path)
+    if (
+        path.suffix.lower() == '.dae' and scene.units is not None
+    ):  # RViz applies it, too; other kinds have none
+        scene = scene.convert_units('meters')
+    return scene
 
 
 def check_mesh(path: Path) -> None:

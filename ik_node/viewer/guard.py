@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access control: only with the token, and no web pages of other origins.
+"""Access control: only clients with the token, and no web pages of other origins.
 
-A browser opens websockets to loopback for any page, and any program of any user can connect to it, so
-listening on loopback alone does not restrict access. The token is in the path of the page URL, where viser's
-page also opens its websocket; a page of another origin that has the token is rejected by its Origin header,
-which it cannot forge.
+Listening on loopback alone does not restrict access: a browser opens websockets to loopback for any page, and
+programs of all users can connect to it. The token is in the path of the page URL, where viser's page also
+opens its websocket. A page of another origin that has the token is rejected by its Origin header, which it
+cannot forge.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from websockets.http11 import Request, Response
 
 from ik_node.errors import IkError, quoted
 
-# Freshness: how long ago a browser can have sent what arrives, and what is too old to act upon.
+# Freshness: how old a message can be when it arrives, and which age is too old to act upon.
 #
-# A network that is interrupted delivers later what a user did meanwhile, and an arm must not move by it.
+# After an interruption a network delivers what a user did meanwhile, and no arm must move because of it.
 # Browsers send no times, but they answer pings in the order of their messages: a message that arrives
 # after the answer to a ping was sent after that ping.
 
 PERIOD = 0.25  # [s] from an answer to the next ping
 OLDEST = 2.0  # [s] of an input that counts
-MOST_OPENING = 256  # connections without a request: more than asyncio accepts at once, fewer than descriptors
+MAX_OPENING = 256  # connections without a request: more than asyncio accepts at once, fewer than descriptors
 
 _sent_after: ContextVar[float] = ContextVar('sent_after')  # of the message in process (time.monotonic)
 
@@ -56,10 +56,10 @@ def fresh() -> bool:
 
 
 class DatedConnection(ServerConnection):
-    """A connection that knows after which time each message was sent.
+    """A connection that knows a time after which each message was sent.
 
-    Tasks that are started for a message have that time in their context. Of many connections that make no
-    request the oldest are closed, so that they keep no others out.
+    Tasks that are started for a message have that time in their context. If too many connections make no
+    request, the oldest are closed, so that they do not keep others out.
     """
 
     _opening: ClassVar[dict[DatedConnection, None]] = {}  # oldest first
@@ -70,21 +70,21 @@ class DatedConnection(ServerConnection):
         self.answers = False  # messages are requests of the page around that of viser
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note the new connection."""
+        """Count a connection that has made no request."""
         super().connection_made(transport)
         self._opening[self] = None
-        if len(self._opening) > MOST_OPENING:
+        if len(self._opening) > MAX_OPENING:
             oldest = next(iter(self._opening))
             oldest.opened()
             oldest.transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Note that it has ended."""
+        """Count it no longer."""
         self.opened()
         super().connection_lost(error)
 
     def opened(self) -> None:
-        """Note that it has made its request."""
+        """Count a connection no longer that has made its request."""
         self._opening.pop(self, None)
 
     async def recv(self, *arguments: Any, **options: Any) -> Any:
@@ -109,26 +109,10 @@ class DatedConnection(ServerConnection):
             return
 
 
-def dated(
-    handler: Callable[[ServerConnection], Awaitable[None]],
-) -> Callable[[ServerConnection], Awaitable[None]]:
-    """Return a handler of connections that pings during another one."""
-
-    async def handle(connection: ServerConnection) -> None:
-        assert isinstance(connection, DatedConnection)
-        pings = asyncio.create_task(connection.ping_steadily())
-        try:
-            await handler(connection)
-        finally:
-            pings.cancel()
-
-    return handle
-
-
-# What a page may send: checked in one place, before viser acts upon it.
+# What a page may send is checked in one place, before viser acts upon it.
 #
-# viser sets any attribute of a control that a page names, for all pages, and hands on values that a
-# control does not have. It also opens a tunnel to a public relay when a page asks for one.
+# viser sets any attribute of a control that a page names, for all pages, and accepts values that the
+# control cannot have. It also opens a tunnel to a public relay when a page asks for one.
 
 LARGEST = 4 << 20  # [bytes] of a message: a picture of the scene
 UPLOADS = 8  # at a time
@@ -136,7 +120,7 @@ LONGEST = 10_000  # characters or numbers of a value
 
 
 def is_allowed(control: Any, updates: Mapping[str, Any]) -> bool:
-    """Whether a page may change a control so: only its value, to one that it can have."""
+    """Whether a page may make these updates of a control: only of its value, to one that it can have."""
     if set(updates) != {'value'}:
         return False
     value, before = updates['value'], control.value
@@ -161,7 +145,7 @@ def _is_like(value: Any, kind: type) -> bool:
 
 
 class CheckedGui(_gui_api.GuiApi):
-    """viser's handlers of what pages send, behind the checks."""
+    """viser's handlers of what pages send, with checks before them."""
 
     async def _handle_gui_updates(self, client_id: Any, message: Any) -> None:
         control = self._gui_input_handle_from_uuid.get(message.uuid)
@@ -183,12 +167,11 @@ class CheckedGui(_gui_api.GuiApi):
     async def _handle_gui_form_submit(self, client_id: Any, message: Any) -> None:
         """Ignore it: there are no forms, and viser keeps one message for each name that a page makes up."""
 
-    async def _handle_gui_form_dirty(self, client_id: Any, message: Any) -> None:
-        """Ignore it."""
+    _handle_gui_form_dirty = _handle_gui_form_submit
 
 
 def check_messages() -> None:
-    """Check what pages send to each viser server that is started from now on."""
+    """Make each viser server that is started from now on check what pages send."""
     setattr(_viser, 'GuiApi', CheckedGui)  # noqa: B010
 
 
@@ -202,7 +185,7 @@ PORTS = {'http': 80, 'https': 443}  # of an origin that names none
 TOKEN_BYTES = 16
 LOCALHOST = 'localhost'
 ORIGIN = '/origin'  # a page asks here, with its origin as the query, why its websockets are rejected
-MOST_TOLD = 10  # rejected origins that are logged
+MAX_LOGGED = 10  # rejected origins
 OPENING = 5.0  # [s] in which a connection must make its request
 ACCEPTED = 8  # new connections at a time, between which the open ones are served
 SOCKET = '/socket'  # a websocket that stays open; its messages are paths such as stop
@@ -231,13 +214,13 @@ class GuardError(IkError):
 class Guard:
     """Accepts or rejects every request to the server: pages and websocket handshakes.
 
-    host: the address that the server listens on. token: of its own, required at the start of the path. tell:
-    is called with a sentence once for each rejected origin, on the thread of the server.
+    host: the address that the server listens on. token: required at the start of the path; each guard makes
+    its own. warn: called with a sentence once for each rejected origin, on the thread of the server.
     """
 
-    def __init__(self, host: str, tell: Callable[[str], object] = lambda _: None) -> None:
+    def __init__(self, host: str, warn: Callable[[str], object] = lambda _: None) -> None:
         self.token = secrets.token_urlsafe(TOKEN_BYTES)
-        self._tell, self._told = tell, set[str]()
+        self._warn, self._logged = warn, set[str]()
         self._loopback = is_loopback(host)
 
     def admitted(self, request: Request) -> Request | str:
@@ -259,26 +242,26 @@ class Guard:
         return self._refusal([origin], request.headers.get_all('Host'))
 
     def _refusal(self, origins: list[str], hosts: list[str]) -> str:
-        """Return why a page may not use the server, '' if it may; a sentence for each origin is told once."""
+        """Return why a page may not use the server, '' if it may; warn once of each origin."""
         if self._is_own(origins, hosts):
             return ''
         names = ', '.join(map(quoted, origins))
         allowed = 'localhost' if self._loopback else f'its own host ({", ".join(map(quoted, hosts))})'
         why = (
-            f'pages of other origins may not use ik_viewer: this one is at {names}, allowed is {allowed}. '
-            'A proxy is not supported: open an SSH tunnel (ssh -L 8080:127.0.0.1:8080 ROBOT, with the port '
-            'of ik_viewer) and the URL that ik_viewer printed'
+            f'pages of other origins may not use ik_viewer: this page is at {names}, but only {allowed} is '
+            'allowed. Proxies are not supported: open an SSH tunnel (ssh -L 8080:127.0.0.1:8080 ROBOT, with '
+            'the port of ik_viewer) and then the URL that ik_viewer printed'
         )
-        if names not in self._told and len(self._told) < MOST_TOLD:
-            self._told.add(names)
+        if names not in self._logged and len(self._logged) < MAX_LOGGED:
+            self._logged.add(names)
             sent = ', '.join(map(quoted, hosts)) or 'none'
-            self._tell(f'{why}. The host of the request was {sent}')
+            self._warn(f'{why}. The host of the request was {sent}')
         return why
 
     def _is_own(self, origins: list[str], hosts: list[str]) -> bool:
         """Whether the page that makes a request came from this server; only browsers send an origin.
 
-        On loopback only loopback names are accepted, because of DNS rebinding.
+        A server on loopback accepts loopback names only, because of DNS rebinding.
         """
         if not origins:
             return True
@@ -301,12 +284,12 @@ class Guard:
 def guarded(
     guard: Guard, listener: socket.socket, answer: Callable[[Request], Awaitable[Response | None]]
 ) -> Iterator[None]:
-    """Put the guard before the websocket server that is started in this context: viser has no option for it.
+    """Put the guard before the websocket server that viser starts in this context: it has no option for that.
 
     The server listens on listener, whatever address it is given. answer: called with each accepted request
-    first; the server behind gets those for which it returns None. At SOCKET it answers messages. No other
-    server of this process may start in this context. Raises GuardError at its end if the server was started
-    in another way.
+    first; viser gets those for which it returns None. At SOCKET it answers messages. No other server of this
+    process may start in this context. Raises GuardError at its end if viser has started its server in another
+    way.
     """
     serve, listen = websocket_server.serve, socket.socket.listen
     guards, others = 0, 0
@@ -342,24 +325,26 @@ def guarded(
                 response = await processed if inspect.isawaitable(processed) else processed
             return response
 
-        behind = dated(handler)
-
         async def handle(connection: ServerConnection) -> None:
             assert isinstance(connection, DatedConnection)
-            await (answer_messages if connection.answers else behind)(connection)
+            if connection.answers:
+                return await answer_messages(connection)
+            pings = asyncio.create_task(connection.ping_steadily())
+            try:
+                await handler(connection)
+            finally:
+                pings.cancel()
 
-        elsewhere = {'host', 'port', 'sock', 'max_size', 'open_timeout', 'backlog'}
-        options = {name: value for name, value in options.items() if name not in elsewhere}
-        return serve(
-            handle,
-            sock=listener,
-            process_request=process,
-            create_connection=DatedConnection,
-            max_size=LARGEST,
-            open_timeout=OPENING,
-            backlog=ACCEPTED,
-            **options,
-        )
+        own = {
+            'sock': listener,
+            'process_request': process,
+            'create_connection': DatedConnection,
+            'max_size': LARGEST,
+            'open_timeout': OPENING,
+            'backlog': ACCEPTED,
+        }
+        given = {name: value for name, value in options.items() if name not in ('host', 'port')}
+        return serve(handle, **{**given, **own})
 
     def listen_guarded(self: socket.socket, *_: int) -> None:
         nonlocal others
@@ -375,5 +360,5 @@ def guarded(
     if others or not guards:
         raise GuardError(
             'this version of viser starts its web server in another way, so access to it cannot be '
-            'restricted and the page is not served: install an older viser'
+            'restricted and the page is not served: install an older version of viser'
         )

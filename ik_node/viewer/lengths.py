@@ -6,9 +6,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import viser
-from rclpy.node import Node
-
 from ik_node.errors import IkError
 from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.ros.graph import graph
@@ -16,8 +13,8 @@ from ik_node.ros.parameters import RemoteParameters
 from ik_node.steady import steady
 
 from . import panel
-from .events import Event, Events
-from .section import Frame, RobotView, Section
+from .events import Event
+from .section import Frame, Page, RobotView, Section
 
 RANGE = (0.7, 1.5)  # of a slider, as shares of the length in the file
 ORDER = 2e6  # of the folder: below the methods
@@ -35,17 +32,10 @@ class VariableLinks(Section):
     of that name and publishes it, so that there is one publisher. Never for a real or simulated arm.
     """
 
-    def __init__(
-        self,
-        node: Node,
-        server: viser.ViserServer,
-        events: Events,
-        lengths: LinkLengths,
-        solver: RemoteParameters,
-    ) -> None:
+    def __init__(self, page: Page, lengths: LinkLengths, solver: RemoteParameters) -> None:
         """solver: the parameters of ik_node."""
-        super().__init__(server, events, 'Link lengths', ORDER, visible=False)
-        self._node, self._lengths, self._solver = node, lengths, solver
+        super().__init__(page, 'Link lengths', ORDER, visible=False)
+        self._lengths, self._solver = lengths, solver
         self._text = lengths.description()
         self._sent: tuple[LinkLengths, str] | None = None
         self._touched: dict[str, float] = {}  # lengths [m] that users have set and nobody has sent
@@ -114,7 +104,7 @@ class VariableLinks(Section):
             return 'nothing publishes robot_description any more'
         if self._remote is None or name != self._publisher:
             self._publisher = name
-            self._remote = RemoteParameters(self._node, name, on_set=self._answered)
+            self._remote = RemoteParameters(self.node, name, on_set=self._answered)
         sent = self._remote.set(**{DESCRIPTION: text})
         return '' if sent else f'{name} has no services to set its parameters'
 
@@ -125,7 +115,7 @@ class VariableLinks(Section):
         self._answer.content = panel.answer(rejection or HINT, 'Rejected' if rejection else '')
 
     def _publishers(self, topic: str) -> list[str]:
-        return graph.publishing_nodes(self._node, self._node.resolve_topic_name(topic))
+        return graph.publishing_nodes(self.node, self.node.resolve_topic_name(topic))
 
     def _rejection(self) -> str:
         """Return why link lengths cannot change now."""
@@ -143,7 +133,7 @@ class VariableLinks(Section):
                 'link lengths cannot be changed while ik_node commands a real or simulated arm '
                 f'({OUTPUT}: {values[OUTPUT]}, {MEASURED}: {values.get(MEASURED)})'
             )
-        own = f'{self._node.get_namespace().rstrip("/")}/ik_node'
+        own = f'{self.node.get_namespace().rstrip("/")}/ik_node'
         others = {name for name in self._publishers('joint_states') if name != own}
         others |= set(self._publishers('measured_joint_states'))
         if others:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import viser
-from rclpy.node import Node
 from sensor_msgs.msg import JointState
 
 from ik_node.checks import Array
@@ -24,11 +23,11 @@ from ik_node.solver.solver import IkSolver
 from ik_node.steady import steady
 
 from . import panel
-from .events import Event, Events, Worker
+from .events import Event, Worker
 from .lengths import MEASURED, OUTPUT
 from .panel import GHOSTS, NONE, RED, update
 from .scene import Ghost
-from .section import Frame, RobotView, Section
+from .section import Frame, Page, RobotView, Section
 from .tool import ViewedTool
 
 
@@ -352,11 +351,8 @@ class SlowMotion:
             else:
                 number, step = shown
                 last = f' of {len(descent.steps) - 1}' if descent.ended else ''
-                content += (
-                    panel.row(name, f'step {number}{last}')
-                    + panel.row('Position error', panel.length(step.position_error))
-                    + panel.row('Direction error', panel.angle(step.direction_error))
-                )
+                content += panel.row(name, f'step {number}{last}')
+                content += panel.error_rows(step.position_error, step.direction_error)
         self._plot.show(self._playback)
         update(self._report, content=panel.box(content) if content else '')
 
@@ -386,8 +382,8 @@ class Methods(Section):
     parameters: of ik_node, as last known.
     """
 
-    def __init__(self, node: Node, server: viser.ViserServer, events: Events) -> None:
-        super().__init__(server, events, 'Methods', ORDER)
+    def __init__(self, page: Page) -> None:
+        super().__init__(page, 'Methods', ORDER)
         gui = self.gui
         with self.folder:
             self._solver = gui.add_dropdown(
@@ -398,7 +394,7 @@ class Methods(Section):
             )
             self._answer = gui.add_html('')
         self._slow = SlowMotion(self)
-        self.parameters = RemoteParameters(node, 'ik_node', PARAMETERS, on_set=self._answered)
+        self.parameters = RemoteParameters(self.node, 'ik_node', PARAMETERS, on_set=self._answered)
         self._watching = False
         self._tool: ViewedTool | None = None  # whose gizmo moves the ghosts
         self.listen(self._solver, self._choose_solver)

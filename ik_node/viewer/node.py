@@ -49,7 +49,7 @@ from .plots import Plots
 from .reach import ReachMap
 from .recordings import Recordings
 from .scene import Scene, ToolScene, draw, extent_of
-from .section import RobotView, Section
+from .section import Page, RobotView, Section
 from .server import Pages
 from .servos import Servos
 from .solutions import Solutions
@@ -126,9 +126,9 @@ def declare_viewer(node: Node) -> tuple[ViewerSettings, dict[str, ViewerSettings
 
 
 class ManualSubscriptions(CallbackGroup):
-    """A callback group of subscriptions, whose messages wait until deliver is called.
+    """A callback group of subscriptions whose messages wait until deliver is called.
 
-    A subscription keeps as many of them as the depth of its history.
+    A subscription keeps as many messages as the depth of its history.
     """
 
     def __init__(self) -> None:
@@ -142,9 +142,9 @@ class ManualSubscriptions(CallbackGroup):
             self._subscriptions.add(entity)
 
     def can_execute(self, entity: Any) -> bool:  # noqa: ARG002
-        """Return False: the executor waits for none of them.
+        """Return False: the executor must not wait for a subscription, nor for its events.
 
-        Not for events either: a message that waits would wake it for these, again and again.
+        A message that waits would wake the executor for the events again and again.
         """
         return False
 
@@ -209,7 +209,7 @@ class ArmButtons:
             self._call(button, tool)
 
     def _call(self, button: str, tool: str) -> None:
-        """Call a service; without it a stop is pending until a resume, and other buttons are ignored."""
+        """Call a service. Without it a stop is pending until a resume; other buttons are ignored."""
         client = self._clients[tool, button]
         if button != HOME:
             self._pending_stops.discard(tool)
@@ -223,10 +223,10 @@ class ArmButtons:
         self._log.warning(f'{button}: the service {client.srv_name} is not available{later}')
 
     async def stop_at_once(self) -> str:
-        """Stop all tools from another thread: the executor may be drawing another robot.
+        """Stop all tools from another thread, because the executor may be busy drawing a robot.
 
-        The executor stops them again, after what was pressed before and waits, such as Resume. Returns ''
-        once ik_node has taken the stop, else why it has not.
+        The executor stops them again after earlier presses that wait, such as Resume. Returns '' once ik_node
+        has taken the stop, else why it has not.
         """
         self._events.post(partial(self.press, STOP))
         if not self._stop.service_is_ready():
@@ -279,7 +279,8 @@ HINT = 'Drag the coloured gizmo, or choose a target track.'
 class ViewerNode(ClosableNode):
     """The viewer; options are those of rclpy's Node. Raises IkError if it cannot start with its parameters.
 
-    Callbacks of ROS and viser only store; a timer processes at FRAME_RATE.
+    Callbacks of ROS only store what they receive, those of viser only add to the queue of events. A timer
+    processes both at FRAME_RATE.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -304,37 +305,33 @@ class ViewerNode(ClosableNode):
         self._colours = [TOOLS[index % len(TOOLS)] for index in range(len(names))]
         self._panel = Panel(server, events, list(zip(names, self._colours, strict=True)), self._buttons.press)
         self._panel.card.show_message('Waiting for robot_description')
-        self._methods = Methods(self, server, events)
+        page = Page(self, server, events)
+        self._methods = Methods(page)
         self._sections: list[Section] = [
             self._methods,
-            Solutions(self, server, events, self._settings.mesh_path),
-            ReachMap(server, events),
-            Plots(self, server, events),
-            Teach(self, server, events, names, self._met, self._settings.programs),
-            Recordings(self, server, events, self._settings.recordings),
-            Servos(self, server, events),
+            Solutions(page, self._settings.mesh_path),
+            ReachMap(page),
+            Plots(page),
+            Teach(page, names, self._met, self._settings.programs),
+            Recordings(page, self._settings.recordings),
+            Servos(page),
         ]
         if self._settings.description_file:
             lengths = LinkLengths.read(self._settings.description_file, self._settings.arguments())
-            self._sections.append(VariableLinks(self, server, events, lengths, self._methods.parameters))
+            self._sections.append(VariableLinks(page, lengths, self._methods.parameters))
         self._tools += [
             ViewedTool(self, panel, name, self._refused)
             for name, panel in zip(names, self._panel.tools, strict=True)
         ]
-        self._selected = self._tools[0]  # the tool that folders show which have room for one
+        self._selected = self._tools[0]  # which folders show that have room for one tool
         self._robot: Robot | None = None
         self._description = ''
         self._offered: dict[str, str] = {}  # descriptions that are published, by their digests
-        self._strange = ''  # the last one that is not shown
+        self._ignored = ''  # digest of the last one that is not shown
         self._values: dict[str, float] = {}  # newest joint positions received
         self._moved_time, self._frame = 0.0, 0
-        self._polled, self._states = (
-            ManualSubscriptions(),
-            list[JointState](),
-        )  # the joint_states since the last frame
-        self._start()
-
-    def _start(self) -> None:
+        self._polled = ManualSubscriptions()
+        self._states: list[JointState] = []  # the joint_states since the last frame
         clock = Clock(clock_type=ClockType.STEADY_TIME)  # the page stays alive while the simulation is paused
         self._frames = self.create_timer(1.0 / FRAME_RATE, self._show_frame, clock=clock)
         self.create_timer(1.0, self._refresh, clock=clock)
@@ -378,7 +375,7 @@ class ViewerNode(ClosableNode):
             self._process_inputs()  # a stop may still wait for its service
 
     def _wake(self) -> None:
-        """Subscribe to the topics of the page. The last status arrives at once, joints later."""
+        """Subscribe to what the page shows. The last status arrives at once, joints later."""
         self._subscriptions_of_page = [
             subscribe(self, JointState, 'joint_states', self._states.append, STREAM, group=self._polled),
             subscribe(self, DiagnosticArray, '/diagnostics', self._store_diagnostics, STREAM),
@@ -438,19 +435,19 @@ class ViewerNode(ClosableNode):
                 self._show_joints()
 
     def _choose_robot(self) -> None:
-        """Show the newest description, or that of the own node if another session publishes one too."""
+        """Show the newest description, or that of the own ik_node if another session publishes one, too."""
         if not self._offered:
             return
         session = self._met.own.session
         own = [one.description for one in self._met.arms if one.session == session and one.description]
         newest = next(reversed(self._offered))
         chosen = next((one for one in own if one in self._offered), newest)
-        if chosen != newest and newest != self._strange:
-            self._strange = newest
+        if chosen != newest and newest != self._ignored:
+            self._ignored = newest
             names = dict.fromkeys(graph.publishing_nodes(self, 'robot_description'))
             self.get_logger().warning(
-                f'another robot_description is ignored; publishers: {", ".join(names)}. It is not that of '
-                'the ik_node of this page'
+                'another robot_description is ignored because it is not the one of the ik_node of this page; '
+                f'publishers: {", ".join(names)}'
             )
         self._show_robot(self._offered[chosen])
 
@@ -527,13 +524,11 @@ class ViewerNode(ClosableNode):
             self._place()
 
     def _place(self) -> None:
-        """Move the scene to the newest joint positions."""
         self._scene.place(self._values)
         for tool in self._tools:
             tool.place(self._values)
 
     def _show_joints(self) -> None:
-        """Show the sliders and the trails."""
         self._panel.joints.enable(not self._followed())
         self._frame += 1
         if self._frame % SLOW_EVERY:

@@ -7,7 +7,6 @@ import contextlib
 import html
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -43,7 +42,7 @@ def pills(*texts: tuple[str, str]) -> str:
 
 
 def answer(sentence: str, label: str = '') -> str:
-    """Return a sentence in a box, faint unless a label says that something was rejected; '' without one."""
+    """Return a sentence in a box, faint unless a label says that something was rejected; '' for none."""
     head = pills((label, RED)) if label else ''
     return box(head + paragraph(sentence, faint=not label)) if sentence else ''
 
@@ -80,7 +79,7 @@ def swatch(colour: Colour) -> str:
 
 
 def at_page(text: str) -> str:
-    """Return a text of ik_node with what people press at the page instead of the service that they call."""
+    """Return a text of ik_node that names the button of the page instead of the service behind it."""
     return text.replace('call ~/resume', 'press Resume')
 
 
@@ -105,8 +104,14 @@ def angle(radians: float) -> str:
     return '&lt; 0.001°' if degrees < 1e-3 else f'{degrees:.3f}°' if degrees < 1.0 else f'{degrees:.1f}°'
 
 
+def error_rows(position: float, direction: float) -> str:
+    """Return lines with the errors of position [m] and direction [rad] that are known."""
+    rows = row('Position error', length(position)) if math.isfinite(position) else ''
+    return rows + (row('Direction error', angle(direction)) if math.isfinite(direction) else '')
+
+
 class ToolColours(NamedTuple):
-    """Of the wanted and the present axis of a tool."""
+    """Colours of the wanted and the present axis of a tool."""
 
     wanted: Colour
     present: Colour
@@ -123,7 +128,7 @@ GHOSTS: tuple[Colour, Colour] = ((124, 58, 237), (22, 163, 74))  # of the two me
 
 
 def update(control: Any, **values: Any) -> None:
-    """Set the properties of a control that differ; viser needs longer to find that nothing has changed."""
+    """Set those properties of a control that differ: viser takes longer to find that nothing has changed."""
     for name, value in values.items():
         if getattr(control, name) != value:
             setattr(control, name, value)
@@ -148,20 +153,6 @@ COLOURS = {
 }
 
 
-@dataclass(frozen=True)
-class Report:
-    """The result of the last goal: errors in [m] and [rad], NaN if there are none.
-
-    state: of the arm, if known in addition to the status of the goal.
-    """
-
-    status: str
-    position_error: float
-    direction_error: float
-    sentence: str
-    state: str = ''
-
-
 class Card:
     """Shows one message or report, and below it the diagnostics of ik_node."""
 
@@ -170,7 +161,7 @@ class Card:
         self._html = gui.add_html('')
         self._axes = axes
         self._content = self._node_message = ''
-        self._sentences: set[str] = set()  # that the card shows
+        self._sentences: set[str] = set()  # in the content
 
     def show_message(self, title: str, sentence: str = '', colour: str = GREY) -> None:
         """Show a message that is not about a goal."""
@@ -178,21 +169,22 @@ class Card:
         self._content = pills((title, colour)) + paragraph(sentence)
         self._show()
 
-    def show_report(self, report: Report, about_arm: str) -> None:
-        """Show status, both errors and the reason."""
-        words = dict.fromkeys(word for word in (report.status, report.state) if word)
-        self._sentences = {capital(report.sentence), capital(about_arm)}
-        errors = ''
-        if math.isfinite(report.position_error):
-            errors += row('Position error', length(report.position_error))
-        if math.isfinite(report.direction_error):
-            errors += row('Direction error', angle(report.direction_error))
+    def show_report(
+        self, status: str, state: str, errors: tuple[float, float], sentence: str, about_arm: str
+    ) -> None:
+        """Show the result of the last goal. errors: of position [m] and direction [rad], NaN if unknown.
+
+        state: of the arm, '' if it is not known in addition to the status of the goal.
+        """
+        words = dict.fromkeys(word for word in (status, state) if word)
+        sentence, about_arm = capital(sentence), capital(about_arm)
+        self._sentences = {sentence, about_arm}
         self._content = (
             pills(*((capital(word), COLOURS.get(word, GREY)) for word in words))
-            + errors
-            + paragraph(report.sentence)
+            + error_rows(*errors)
+            + paragraph(sentence)
             + legend(*self._axes)
-            + paragraph('' if report.sentence == capital(about_arm) else about_arm, faint=True)
+            + paragraph('' if sentence == about_arm else about_arm, faint=True)
         )
         self._show()
 
@@ -202,8 +194,8 @@ class Card:
         self._show()
 
     def _show(self) -> None:
-        said = '' if self._node_message in self._sentences else self._node_message
-        content = box(f'{self._content}{paragraph(said)}')
+        message = '' if self._node_message in self._sentences else self._node_message
+        content = box(f'{self._content}{paragraph(message)}')
         update(self._html, content=at_page(content))
 
 

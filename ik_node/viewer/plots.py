@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import viser
-from rclpy.node import Node
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
@@ -22,15 +21,14 @@ from ik_node.ros.interfaces import MEASURED, subscribe
 from ik_node.steady import steady
 
 from . import panel
-from .events import Events
 from .panel import Colour, update
 from .scene import Ghost
-from .section import Frame, RobotView, Section
+from .section import Frame, Page, RobotView, Section
 from .tool import ViewedTool
 
 LENGTH = 30.0  # [s]
 PERIOD = 0.1  # [s] from row to row
-COMMANDS = 200  # that are kept to compare measurements with
+COMMANDS = 200  # that are kept to be compared with measurements
 SECOND = 1_000_000_000  # [ns]
 
 
@@ -94,7 +92,7 @@ class History:
 
 
 class Commands:
-    """Joint commands, to be compared with measurements at the time of these."""
+    """Joint commands, to be compared with measurements of the same time."""
 
     def __init__(self) -> None:
         self._newest: deque[JointState] = deque(maxlen=COMMANDS)
@@ -207,16 +205,14 @@ class Chart:
 
 REDRAWN = 0.2  # [s] from one picture to the next
 COLOUR: Colour = (100, 116, 139)  # of the ghost
-SWELLING = 1.04  # larger than the arm, so that surfaces that coincide do not flicker
 STATES, COMMANDED, MEASURED_STATES = 'joint_states', 'joint_commands', 'measured_joint_states'
 
 
 class Plots(Section):
     """The last seconds of the tool with the newest goal. It publishes nothing."""
 
-    def __init__(self, node: Node, server: viser.ViserServer, events: Events) -> None:
-        super().__init__(server, events, 'Plots', ORDER)
-        self._node = node
+    def __init__(self, page: Page) -> None:
+        super().__init__(page, 'Plots', ORDER)
         with self.folder:
             self._show = self.gui.add_checkbox('Show plots', False, hint=f'The last {LENGTH:g} s.')
             self._pause = self.gui.add_checkbox('Look back', False, visible=False, hint=HINT)
@@ -235,8 +231,8 @@ class Plots(Section):
         """Subscribe to commands and measurements of a driver."""
         self._measured, self._commands = None, {STATES: Commands(), COMMANDED: Commands()}
         return (
-            subscribe(self._node, JointState, MEASURED_STATES, self._measure, MEASURED),
-            subscribe(self._node, JointState, COMMANDED, self._commands[COMMANDED].add, MEASURED),
+            subscribe(self.node, JointState, MEASURED_STATES, self._measure, MEASURED),
+            subscribe(self.node, JointState, COMMANDED, self._commands[COMMANDED].add, MEASURED),
         )
 
     def _measure(self, message: JointState) -> None:
@@ -349,7 +345,7 @@ class Plots(Section):
                 row = min(rows, key=lambda one: abs(one.time - since - back))
                 values |= dict(zip(tool.arm.joint_names, row.q.tolist(), strict=True))
         if self._ghost is None:
-            self._ghost = Ghost(self.server, '/past', robot.arms, robot.drawing, COLOUR, SWELLING)
+            self._ghost = Ghost(self.server, '/past', robot.arms, robot.drawing, COLOUR)
         self._ghost.place(values)
 
 
@@ -359,9 +355,4 @@ def _values_of(arm: Arm, row: Row, units: Array) -> str:
         panel.legend((LINES[k % 8], f'{name} {units[k] * row.q[k]:.1f} {"mm" if arm.prismatic[k] else "°"}'))
         for k, name in enumerate(arm.joint_names)
     ]
-    position, direction = row.errors
-    if math.isfinite(position):
-        lines.append(panel.row('Position error', panel.length(position)))
-    if math.isfinite(direction):
-        lines.append(panel.row('Direction error', panel.angle(direction)))
-    return ''.join(lines)
+    return ''.join(lines) + panel.error_rows(*row.errors)

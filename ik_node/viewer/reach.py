@@ -18,10 +18,10 @@ from ik_node.solver.reachable_directions import fibonacci_sphere, reachable_dire
 from ik_node.steady import steady
 
 from . import panel
-from .events import Events, Worker
+from .events import Worker
 from .panel import update
 from .scene import move
-from .section import Frame, RobotView, Section
+from .section import Frame, Page, RobotView, Section
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,13 +256,13 @@ GIVEN_UP = 'given up'  # the result of such a one
 class ReachMap(Section):
     """Computes on one core in a thread of its own."""
 
-    def __init__(self, server: viser.ViserServer, events: Events) -> None:
-        super().__init__(server, events, 'Reach', ORDER)
+    def __init__(self, page: Page) -> None:
+        super().__init__(page, 'Reach', ORDER)
         self._panel = ReachPanel(self)
-        self._picture = MapPicture(server)
+        self._picture = MapPicture(self.server)
         self._found: Map | None = None
         self._least = 0.0  # share of directions, of the points that are shown
-        self._worker: Worker[Map | str] = Worker(events, 'reach map')
+        self._worker: Worker[Map | str] = Worker(self.events, 'reach map')
         self._arm: Arm | None = None
         self._redraw = False  # another map was found
         self._alive = 0.0  # when the last frame was (steady)

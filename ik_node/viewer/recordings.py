@@ -13,16 +13,15 @@ from functools import partial
 from pathlib import Path
 
 import viser
-from rclpy.node import Node
 
 from ik_node.steady import steady
 
 from . import panel
-from .events import Event, Events
+from .events import Event
 from .panel import GREY, NONE, RED, Colour, update
 from .recording import JointTrack, Recorder, RecordingError
 from .scene import Ghost
-from .section import Frame, RobotView, Section
+from .section import Frame, Page, RobotView, Section
 
 LONGEST_FRAME = 0.2  # [s]: a replay does not run on while no page is open
 
@@ -136,7 +135,6 @@ class RecordingPanel:
 
 SUFFIX = '.mcap'
 BLUE: Colour = (37, 99, 235)  # of the ghost
-SWELLING = 1.04  # larger than the arm, so that surfaces that coincide do not flicker
 TIMEOUT = 60.0  # [s] of a picture, for a browser that draws slowly
 
 
@@ -146,19 +144,17 @@ class Recordings(Section):
     It publishes nothing.
     """
 
-    def __init__(self, node: Node, server: viser.ViserServer, events: Events, folder: str) -> None:
+    def __init__(self, page: Page, folder: str) -> None:
         """folder: of the recordings."""
-        super().__init__(server, events, 'Recording', ORDER)
-        self._node = node
+        super().__init__(page, 'Recording', ORDER)
         self._folder = Path(folder).expanduser().absolute()
-        self._topic = node.resolve_topic_name('joint_states')
+        self._topic = self.node.resolve_topic_name('joint_states')
         self._panel = RecordingPanel(self, self._process)
         self._recorder: Recorder | None = None
         self._state = ('', '')  # of the last recording
         self._replay: Replay | None = None
         self._shown = False  # the panel has the length of the replay
         self._ghost: Ghost | None = None
-        self._listed = 0.0  # when the folder was listed (steady)
 
     def show(self, robot: RobotView | None) -> None:
         """Set another robot, after the scene was cleared, or none."""
@@ -166,9 +162,11 @@ class Recordings(Section):
         self._ghost = None
 
     def refresh(self) -> None:
-        """Save what is recorded; call once per second, with a page or without."""
+        """Save what is recorded, and look for new files."""
         if self._recorder is not None:
             self._recorder.refresh()
+        if self.server.get_clients():
+            self._panel.show_files(self._names())
 
     def close(self) -> None:
         """End the recording."""
@@ -177,10 +175,6 @@ class Recordings(Section):
     def update(self, frame: Frame) -> None:  # noqa: ARG002
         """Show the state of a recording and the next frame of a replay."""
         self._show_state()
-        now = steady()
-        if now - self._listed > 1.0:
-            self._listed = now
-            self._panel.show_files(self._names())
         self._show_replay()
 
     def _process(self, what: str, event: Event) -> None:
@@ -209,7 +203,7 @@ class Recordings(Section):
             return
         path = self._folder / f'{time.strftime("%Y-%m-%d_%H-%M-%S")}{SUFFIX}'
         try:
-            self._recorder = Recorder(self._node, path)
+            self._recorder = Recorder(self.node, path)
         except RecordingError as error:
             self._state = ('Ended', str(error))
 
@@ -220,7 +214,6 @@ class Recordings(Section):
         recorder.close()
         saved = f'{recorder.count} messages in {recorder.path}'
         self._state = ('Ended', recorder.failure) if recorder.failure else ('Saved', saved)
-        self._listed = 0.0
 
     def _show_state(self) -> None:
         recorder = self._recorder
@@ -276,7 +269,7 @@ class Recordings(Section):
             self._panel.say('The recording is of another robot: it has none of these joints.', wrong=True)
             return
         if self._ghost is None:
-            self._ghost = Ghost(self.server, '/replay', arms, self.robot.drawing, BLUE, SWELLING)
+            self._ghost = Ghost(self.server, '/replay', arms, self.robot.drawing, BLUE)
         self._ghost.place(replay.track.at(replay.seconds))
 
 

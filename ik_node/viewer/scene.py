@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import math
-import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,7 +19,7 @@ from viser.transforms import SE3, SO3
 from ik_node.checks import Array
 from ik_node.errors import LARGEST
 from ik_node.model.arm import Arm, tool_at
-from ik_node.model.meshes import BadMeshError, MeshError, check_mesh, find_mesh
+from ik_node.model.meshes import BadMeshError, MeshError, load_mesh
 from ik_node.model.plausibility import doubtful_mesh
 from ik_node.model.robot import Robot
 
@@ -66,7 +65,7 @@ JOINT: Colour = (62, 74, 94)
 STICK_RADIUS = 0.016  # in extents of the robot
 MARK = {'revolute': 4.2, 'continuous': 4.2, 'prismatic': 8.0}  # length of a joint's mark, in stick radii
 SMOOTH_ANGLE = math.radians(30)  # edges sharper than this stay sharp
-MINIMAL_EXTENT = 1e-3  # [m], for an arm of no size at all
+MIN_EXTENT = 1e-3  # [m], for an arm without any size
 LARGE_MESH = 100_000  # faces; larger meshes are shown as they are, smoothing them takes seconds
 SIZES = {'box': 3, 'cylinder': 2, 'sphere': 1, 'mesh': 0}  # of a kind of shape
 
@@ -171,9 +170,8 @@ def _shapes(link: str, visual: Any, materials: dict[str, Any], mesh_path: str) -
     elif geometry.sphere is not None:
         yield Shape(link, 'sphere', pose, (float(geometry.sphere.radius),), colour=colour or PLAIN)
     elif geometry.mesh is not None:
-        path = find_mesh(geometry.mesh.filename, mesh_path)
         scale = 1.0 if geometry.mesh.scale is None else geometry.mesh.scale
-        for mesh in _load_mesh(path, scale):
+        for mesh in _meshes(load_mesh(geometry.mesh.filename, mesh_path), scale):
             own = colour is None and _has_colours(mesh)
             yield Shape(link, 'mesh', pose, mesh=mesh, colour=colour or PLAIN, has_own_colours=own)
 
@@ -183,7 +181,6 @@ def _doubt(shape: Shape) -> str:
 
 
 def _checked(shape: Shape) -> Shape:
-    """Return shape. Raises ValueError if it cannot be drawn."""
     if len(shape.size) != SIZES[shape.kind] or not all(0.0 <= size < math.inf for size in shape.size):
         raise ValueError(f'a {shape.kind} cannot have the size {shape.size}')
     if not np.isfinite(shape.pose).all():
@@ -191,13 +188,7 @@ def _checked(shape: Shape) -> Shape:
     return shape
 
 
-def _load_mesh(path: pathlib.Path, scale: float | Sequence[float]) -> Iterator[trimesh.Trimesh]:
-    check_mesh(path)
-    scene = trimesh.load_scene(path)
-    if path.suffix.lower() == '.dae' and scene.units is not None:
-        scene = scene.convert_units(
-            'meters'
-        )  # of these formats only COLLADA has a unit, which RViz also applies
+def _meshes(scene: trimesh.Scene, scale: float | Sequence[float]) -> Iterator[trimesh.Trimesh]:
     for mesh in scene.dump():
         if isinstance(mesh, trimesh.Trimesh) and len(mesh.faces):
             mesh.apply_scale(scale)
@@ -237,11 +228,11 @@ def _sticks(robot: Robot, link: str, radius: float) -> Iterator[Shape]:
 
 
 def extent_of(robot: Robot, tip_link: str) -> float:
-    """Return the size of the arm [m]: its offsets, and prismatic travel up to the same amount again."""
+    """Return the size of the arm [m]: the sum of its offsets, and prismatic travel up to that sum."""
     chain = robot.chain(tip_link)
     offsets = sum(float(np.linalg.norm(joint.origin[:3, 3])) for joint in chain)
     travel = sum(max(abs(joint.lower), abs(joint.upper)) for joint in chain if joint.type == 'prismatic')
-    return max(offsets + min(travel, offsets), MINIMAL_EXTENT)
+    return max(offsets + min(travel, offsets), MIN_EXTENT)
 
 
 def ghost_meshes(arm: Arm, drawing: Drawing, swelling: float) -> dict[str, trimesh.Trimesh]:
@@ -293,9 +284,9 @@ class Ghost:
         arms: Sequence[Arm],
         drawing: Drawing,
         colour: Colour,
-        swelling: float,
+        swelling: float = 1.04,
     ) -> None:
-        """name: of its node of the scene. swelling: factor of its size; surfaces that coincide flicker."""
+        """name: of its scene node. swelling: factor of its size, because surfaces that coincide flicker."""
         self._robot = arms[0].robot
         self._root = server.scene.add_frame(name, show_axes=False, visible=False)
         self._placed: dict[str, float] = {}
@@ -335,7 +326,26 @@ class Ghost:
 
 
 BEADS = 100  # ten seconds of motion, at one extend() every 0.1 s
-STILL = 1e-4  # [m] from the newest bead: each change has the whole page drawn again
+STILL = 1e-4  # [m] from the newest bead: each change makes browsers draw the whole page again
+
+
+def add_dots(
+    server: viser.ViserServer, name: str, radius: float, colour: Colour, positions: Array, scales: Array
+) -> viser.BatchedMeshHandle:
+    """Add small balls at positions (k, 3) with scales (k,) of their radius as one node of the scene."""
+    dot = trimesh.creation.icosphere(subdivisions=1, radius=radius)
+    return server.scene.add_batched_meshes_simple(
+        name,
+        dot.vertices,
+        dot.faces,
+        batched_wxyzs=np.tile((1.0, 0.0, 0.0, 0.0), (len(positions), 1)),
+        batched_positions=positions,
+        batched_scales=scales,
+        batched_colors=colour,
+        lod='off',
+        cast_shadow=False,
+        receive_shadow=False,
+    )
 
 
 class Trail:
@@ -348,19 +358,8 @@ class Trail:
         self, server: viser.ViserServer, name: str, point: Array, radius: float, colour: Colour
     ) -> None:
         self._points = np.tile(point, (BEADS, 1))
-        bead = trimesh.creation.icosphere(subdivisions=1, radius=radius)
-        self._beads = server.scene.add_batched_meshes_simple(
-            name,
-            bead.vertices,
-            bead.faces,
-            batched_wxyzs=np.tile((1.0, 0.0, 0.0, 0.0), (BEADS, 1)),
-            batched_positions=self._points,
-            batched_scales=np.linspace(1.0, 0.2, BEADS),
-            batched_colors=colour,
-            lod='off',
-            cast_shadow=False,
-            receive_shadow=False,
-        )
+        scales = np.linspace(1.0, 0.2, BEADS)
+        self._beads = add_dots(server, name, radius, colour, self._points, scales)
 
     def extend(self, point: Array) -> None:
         """Add a point (3,) in the root link's frame if the tool has moved."""
@@ -490,7 +489,7 @@ class ToolScene:
         return True
 
     def end_drags(self) -> None:
-        """End all drags until they move on. A browser that loses the mouse sends no end."""
+        """End all drags until the gizmo moves again: a browser that loses the mouse sends no end."""
         self._holders.clear()
 
     def gizmo_pose(self) -> Array | None:
@@ -524,7 +523,7 @@ def _pose(node: viser.SceneNodeHandle) -> Array:
 
 SKY, HORIZON = (214, 224, 235), (250, 251, 253)
 GRID, GRID_TENTH = (170, 178, 190), (206, 211, 219)
-AMBIENT = 1.0  # light from everywhere, where no environment sheds it
+AMBIENT = 1.0  # intensity of the light from everywhere, without an environment
 FIELD_OF_VIEW = 0.7  # [rad] vertical; viser's own, wider one distorts the arm
 
 # Lengths in extents of the arm. The camera leaves room for the panel beside an arm that reaches forwards.
@@ -536,7 +535,7 @@ class Scene:
     """The robot in the three-dimensional part of the page, the same for every browser."""
 
     def __init__(self, server: viser.ViserServer, shadows: bool = True) -> None:
-        """shadows: and reflections of an environment, which take a page without a graphics processor long."""
+        """shadows: and reflections of an environment, which are slow without a graphics processor."""
         self._server, self._shadows = server, shadows
         self._robot: Robot | None = None
         self._links: dict[str, viser.FrameHandle] = {}
@@ -584,7 +583,7 @@ class Scene:
         )
 
     def _add_shape(self, shape: Shape, index: int) -> None:
-        """Add one shape below its link's frame; numbers make the names, since link names may hold slashes."""
+        """Add one shape below its link's frame. Names are numbers, because link names may have slashes."""
         scene = self._server.scene
         if shape.link not in self._links:
             self._links[shape.link] = scene.add_frame(f'/link{len(self._links)}', show_axes=False)

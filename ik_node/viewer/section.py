@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import viser
+from rclpy.node import Node
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
@@ -46,19 +47,26 @@ class Frame(NamedTuple):
     options: Mapping[str, Any]
 
 
+class Page(NamedTuple):
+    """What all sections share."""
+
+    node: Node
+    server: viser.ViserServer
+    events: Events
+
+
 class Section:
     """A part of the page. The node calls all methods but come_to_rest in its executor.
 
     robot: what the page shows, None without a robot.
     """
 
-    def __init__(
-        self, server: viser.ViserServer, events: Events, label: str, order: float, **folder: Any
-    ) -> None:
+    def __init__(self, page: Page, label: str, order: float, **folder: Any) -> None:
         """label, order: of the folder. folder: further options of it."""
-        self.server, self.gui, self.events = server, server.gui, events
+        self.node, self.server, self.events = page
+        self.gui = page.server.gui
         self.robot: RobotView | None = None
-        self.folder = server.gui.add_folder(label, order=order, **{'expand_by_default': False, **folder})
+        self.folder = self.gui.add_folder(label, order=order, **{'expand_by_default': False, **folder})
 
     # For the controls of a section
 

@@ -25,10 +25,10 @@ from .guard import Guard, check_messages, close_tunnel, guarded
 
 # Wake-ups of viser's web server by other threads.
 #
-# Each change of the page is queued, and sets an asyncio.Event for which the server waits. viser 1.1 sets
-# it first in the thread of the change, then in that of the server. If the server begins to wait at that
-# moment, the former raises RuntimeError, or the server waits for an event that is already set, and the
-# page freezes.
+# Each change of the page is queued and sets an asyncio.Event for which the server waits. viser 1.1 sets it
+# first in the thread of the change, then in that of the server. If the server begins to wait at that moment,
+# the first call raises RuntimeError, or the server waits for an event that is already set and the page
+# freezes.
 
 
 class LoopEvent(asyncio.Event):
@@ -44,7 +44,7 @@ class LoopEvent(asyncio.Event):
 
 
 def set_events_in_their_thread() -> None:
-    """Let each viser server that is started from now on use LoopEvent, if this version has such events."""
+    """Make each viser server that is started from now on use LoopEvent, if this version has such events."""
     try:
         from viser.infra import _infra
         from viser.infra._async_message_buffer import AsyncMessageBuffer
@@ -65,8 +65,8 @@ PAGE, STOP, ALIVE = '/', '/stop', '/alive'
 def answering(stop: Callable[[], Awaitable[str]]) -> Callable[[Request], Awaitable[Response | None]]:
     """Return what answers the requests for this page, and None for those for viser.
 
-    stop: the button is pressed; called on the thread of the server; returns why the arm may not have stopped,
-    '' once ik_node has taken the stop.
+    stop: called on the thread of the server when the button is pressed; returns '' once ik_node has taken the
+    stop, else why the arm may not have stopped.
     """
     html = files('ik_node.viewer').joinpath('stop_page.html').read_bytes()
 

@@ -7,10 +7,8 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
-import viser
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.client import Client
-from rclpy.node import Node
 from rclpy.subscription import Subscription
 from rclpy.task import Future
 from std_srvs.srv import SetBool, Trigger
@@ -21,9 +19,8 @@ from ik_node.ros.parameters import RemoteParameters
 from ik_node.steady import steady
 
 from . import panel
-from .events import Events
 from .panel import AMBER, GREEN, RED, RESUME, update
-from .section import Frame, Section
+from .section import Frame, Page, Section
 
 ON, OFF, RELEASE = 'Torque on', 'Torque off', 'I support the arm: release it'
 HOLD, CLEAR, ZERO = 'Hold', 'Clear', 'Set zero'
@@ -52,10 +49,10 @@ SUPPORTED = 10.0  # [s] for which the button that releases the arm is shown
 class Servos(Section):
     """Shows the state of the driver and calls its services. It is hidden without a driver."""
 
-    def __init__(self, node: Node, server: viser.ViserServer, events: Events) -> None:
-        self._alarm = server.gui.add_html('', order=ALARM_ORDER, visible=False)
-        super().__init__(server, events, 'Servos', ORDER, expand_by_default=True, visible=False)
-        self._node = node
+    def __init__(self, page: Page) -> None:
+        super().__init__(page, 'Servos', ORDER, expand_by_default=True, visible=False)
+        node = self.node
+        self._alarm = self.gui.add_html('', order=ALARM_ORDER, visible=False)
         self._torque = node.create_client(SetBool, f'{NAME}/torque')
         hold, clear, self._set_zero = (
             node.create_client(Trigger, f'{NAME}/{service}') for service in ('hold', 'clear', 'set_zero')
@@ -104,7 +101,7 @@ class Servos(Section):
 
     def subscribe(self) -> Sequence[Subscription]:
         """Subscribe to the status of the driver."""
-        return (subscribe(self._node, DiagnosticArray, '/diagnostics', self._take, STREAM),)
+        return (subscribe(self.node, DiagnosticArray, '/diagnostics', self._take, STREAM),)
 
     def _take(self, message: DiagnosticArray) -> None:
         self._status = next((one for one in message.status if one.name == self._driver), self._status)

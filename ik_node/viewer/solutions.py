@@ -10,9 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import trimesh
 import viser
-from rclpy.node import Node
 from viser.transforms import SO3
 
 from ik_node.checks import Array
@@ -34,8 +32,8 @@ from ik_node.steady import steady
 from . import panel
 from .events import Event, Events, Worker
 from .panel import AMBER, GREEN, GREY, RED, Colour, update
-from .scene import Drawing, Ghost, extent_of, ghost_meshes, hits, move
-from .section import Frame, RobotView, Section
+from .scene import Drawing, Ghost, add_dots, extent_of, ghost_meshes, hits, move
+from .section import Frame, Page, RobotView, Section
 from .tool import ViewedTool
 
 BUDGET = 0.05  # [s] for each list of a goal: a new one is due ten times per second
@@ -606,8 +604,8 @@ class WhyScene:
         """extent: of the arm [m]."""
         self._extent = extent
         self._base = server.scene.add_frame('/why', show_axes=False)
-        self._line = _dots(server, '/why/line', DOT_RADIUS * extent, DOTS, FORBIDDEN)
-        self._marks = _dots(server, '/why/directions', MARK_RADIUS * extent, SAMPLES, POSSIBLE)
+        self._line = _hidden_dots(server, '/why/line', DOT_RADIUS * extent, DOTS, FORBIDDEN)
+        self._marks = _hidden_dots(server, '/why/directions', MARK_RADIUS * extent, SAMPLES, POSSIBLE)
         self._label = server.scene.add_label('/why/distance', '', visible=False)
 
     def place(self, T_root_base: Array) -> None:
@@ -642,23 +640,12 @@ class WhyScene:
         self._base.remove()
 
 
-def _dots(
+def _hidden_dots(
     server: viser.ViserServer, name: str, radius: float, count: int, colour: Colour
 ) -> viser.BatchedMeshHandle:
-    dot = trimesh.creation.icosphere(subdivisions=1, radius=radius)
-    return server.scene.add_batched_meshes_simple(
-        name,
-        dot.vertices,
-        dot.faces,
-        batched_wxyzs=np.tile((1.0, 0.0, 0.0, 0.0), (count, 1)),
-        batched_positions=np.zeros((count, 3)),
-        batched_scales=np.ones(count),
-        batched_colors=colour,
-        lod='off',
-        cast_shadow=False,
-        receive_shadow=False,
-        visible=False,
-    )
+    dots = add_dots(server, name, radius, colour, np.zeros((count, 3)), np.ones(count))
+    dots.visible = False
+    return dots
 
 
 DIRECTIONS_PERIOD = 0.4  # [s] from one set of directions to the next: they take up to 0.2 s
@@ -956,12 +943,13 @@ class ListingResult(NamedTuple):
 class Solutions(Section):
     """Computes in threads of its own, only while the page shows solutions."""
 
-    def __init__(self, node: Node, server: viser.ViserServer, events: Events, mesh_path: str) -> None:
-        super().__init__(server, events, 'Solutions', ORDER, expand_by_default=True)
+    def __init__(self, page: Page, mesh_path: str) -> None:
+        super().__init__(page, 'Solutions', ORDER, expand_by_default=True)
+        events = self.events
         self._mesh_path = mesh_path
         self._panel = SolutionsPanel(self)
         self._along_panel = AlongPanel(self)
-        self._settings = RemoteSettings(node)
+        self._settings = RemoteSettings(self.node)
         self._worker: Worker[ListingResult | str] = Worker(
             events, 'solutions', 'The list could not be computed: see the log of ik_viewer.'
         )

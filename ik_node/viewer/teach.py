@@ -3,20 +3,19 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import viser
-from rclpy.node import Node
 from rclpy.subscription import Subscription
 from rclpy.task import Future
 from std_srvs.srv import SetBool
@@ -36,10 +35,10 @@ from ik_node.teach.program import JOINT, LEAST_SPEED, LINE, LONGEST_WAIT, MOTION
 from ik_node.teach.runner import Runner, State
 
 from . import panel
-from .events import Event, Events, Worker
+from .events import Event, Worker
 from .panel import AMBER, GREEN, GREY, NONE, RED, Colour, at_page, capital, update
-from .scene import extent_of
-from .section import Frame, RobotView, Section
+from .scene import extent_of, pose_of
+from .section import Frame, Page, RobotView, Section
 from .tool import ViewedTool
 
 SIZE = 0.012  # radius of a point, as a share of the extent of the robot
@@ -60,7 +59,7 @@ class Mark(NamedTuple):
 
 
 class TeachScene:
-    """The points under a frame of their own, until the scene is cleared."""
+    """The points of a program, until the scene is cleared."""
 
     def __init__(self, server: viser.ViserServer, extent: float) -> None:
         """extent [m]: of the robot."""
@@ -71,17 +70,13 @@ class TeachScene:
         """Show these points instead of the last ones."""
         if self._root is not None:
             self._root.remove()
-        self._root = None
-        if not marks:
-            return
-        self._root = self._scene.add_frame('/teach', show_axes=False)
-        places = [T_root_base[:3, :3] @ mark.position + T_root_base[:3, 3] for mark in marks]
-        for k, (mark, place) in enumerate(zip(marks, places, strict=True)):
+        self._root = self._scene.add_frame('/teach', show_axes=False, **pose_of(T_root_base))
+        for k, mark in enumerate(marks):
             radius = self._radius * (SELECTED if mark.selected else 1.0)
             colour = WRONG if mark.wrong else PLAIN
-            self._scene.add_icosphere(f'/teach/{k}', radius, colour, subdivisions=2, position=place)
+            self._scene.add_icosphere(f'/teach/{k}', radius, colour, subdivisions=2, position=mark.position)
             self._scene.add_label(f'/teach/{k}/name', mark.name, position=(0.0, 0.0, 2.0 * radius))
-        lines = [(places[k - 1], places[k]) for k, mark in enumerate(marks) if mark.straight and k]
+        lines = [(a.position, b.position) for a, b in pairwise(marks) if b.straight]
         if lines:
             self._scene.add_line_segments(
                 '/teach/lines', np.array(lines), PLAIN, thickness=THICKNESS, thickness_units='screen'
@@ -95,20 +90,20 @@ DOUBLE_CLICK = 0.5  # [s] within which a second press is not another decision
 
 
 class Files:
-    """Knows of the program that is shown which file it comes from, and whether it is saved there."""
+    """The files of programs: which one the shown program comes from, and whether it is saved there."""
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder).expanduser().absolute()
-        self._file: Path | None = None  # where the program comes from, or was saved last
-        self._saved: Program | None = None  # what is there
-        self._replaces: Path | None = None  # another program that a user has asked once to replace
-        self._asked = 0.0  # when that was (steady)
+        self._file: Path | None = None  # from which the program comes, or in which it was saved last
+        self._saved: Program | None = None  # the program in that file
+        self._replaces: Path | None = None  # another program that a second press of Save replaces
+        self._asked = 0.0  # when the first one was (steady)
 
     def path(self, name: str) -> Path:
         """Return the path of a file. Raises InputError."""
         name = name.removesuffix(SUFFIX)
         if not FILE_NAME.fullmatch(name):
-            raise InputError('a file name has letters, digits, spaces, ".", "-" and "_"')
+            raise InputError('a file name may contain letters, digits, spaces, ".", "-" and "_"')
         return self._at(name)
 
     def _at(self, name: str) -> Path:
@@ -140,7 +135,8 @@ class Files:
         """Keep a program before another one is shown; return a sentence on that. Raises InputError."""
         if not program.points or program is self._saved:
             return ''
-        name = next(name for name in _numbered(UNSAVED) if not self._at(name).exists())
+        names = (f'{UNSAVED}_{number}' if number > 1 else UNSAVED for number in count(1))
+        name = next(name for name in names if not self._at(name).exists())
         program.save(self._at(name))
         return f'The previous program was not saved; it is kept as {name}.'
 
@@ -151,22 +147,16 @@ class Files:
         self._replaces = None
 
 
-def _numbered(name: str) -> Iterator[str]:
-    """Yield name, name_2, name_3 and so on."""
-    yield name
-    yield from (f'{name}_{number}' for number in itertools.count(2))
-
-
 ORDER = 0.95e6  # of the folder: below the solutions, above the methods
-AFTER_ROWS = 1e3  # order in the folder of what follows the rows
+ROW_ORDER = 1e-5  # between two rows; viser counts the controls that have no order of their own
 AT_GIZMO, AT_ARM = 'At the gizmo', 'At the arm'
 TO_GIZMO, TO_ARM = 'To the gizmo', 'To the arm'
 UP, DOWN, DELETE = 'Up', 'Down', 'Delete'
 CHECK, RUN, STEP, PAUSE, CONTINUE = 'Check', 'Run', 'Step', 'Pause', 'Continue'
 GUIDE, HOLD = 'Guide by hand', 'Hold'
 SAVE, DOWNLOAD, OPEN, UPLOAD, NEW = 'Save', 'Download', 'Open', 'Upload', 'New'
-TOOL, ROW, NAME, KEPT, MOTION, SPEED, WAIT, GRIPS, GRIPPER = (
-    'tool', 'row', 'name', 'kept', 'motion', 'speed', 'wait', 'grips', 'gripper',
+TOOL, ROW, NAME, STORED, MOTION, SPEED, WAIT, GRIPS, GRIPPER = (
+    'tool', 'row', 'name', 'stored', 'motion', 'speed', 'wait', 'grips', 'gripper',
 )  # fmt: skip
 KINDS = JOINTS, TOOL_ONLY = 'joints', 'tool'
 COLOURS: dict[str, Colour] = {'': (100, 116, 139), 'selected': (28, 132, 128), 'wrong': (212, 60, 60)}
@@ -181,35 +171,36 @@ class TeachPanel:
         self._section, self._gui, self._act = section, section.gui, act
         self._rows: list[viser.GuiButtonHandle] = []
         self._controls: list[Any] = []
-        self._count = AFTER_ROWS
         self._unit = math.radians(1.0)  # of the gripper's slider
         self._tool: viser.GuiDropdownHandle[str] | None = None
         gui = self._gui
         with section.folder:
             if len(tools) > 1:
-                self._tool = self._listen(gui.add_dropdown('Tool', tuple(tools), order=0.0), TOOL)
-            self._group('Add point', (AT_GIZMO, AT_ARM), 1.0)
-            self._group('Measured arm', (GUIDE, HOLD), 2.0)
-            self._edit = gui.add_folder('Point', order=self._next, visible=False)
+                self._tool = self._listen(gui.add_dropdown('Tool', tuple(tools)), TOOL)
+            self._group('Add point', (AT_GIZMO, AT_ARM))
+            self._above_rows = self._group('Measured arm', (GUIDE, HOLD)).order
+            self._edit = gui.add_folder('Point', visible=False)
             with self._edit:
                 self._add_editor()
             self.loops = gui.add_number(
-                'Loops', 1, min=0, max=1_000_000, step=1, order=self._next, hint='0: until it is stopped'
+                'Loops', 1, min=0, max=1_000_000, step=1, hint='0 repeats the program until it is stopped.'
             )
-            self._group('Program', (CHECK, RUN, STEP), self._next)
-            self._group('Run', (PAUSE, CONTINUE), self._next)
-            self._state = gui.add_html('', order=self._next)
-            self._name = gui.add_text('File', 'program', order=self._next)
-            self._group('Save', (SAVE, DOWNLOAD, NEW), self._next)
-            self._file = self._listen(gui.add_dropdown('Open', (NONE,), order=self._next), OPEN)
-            self._listen(gui.add_upload_button(UPLOAD, order=self._next, mime_type='.yaml,.yml'), UPLOAD)
+            self._group('Program', (CHECK, RUN, STEP))
+            self._group('Run', (PAUSE, CONTINUE))
+            self._state = gui.add_html('')
+            self._name = gui.add_text('File', 'program')
+            self._group('Save', (SAVE, DOWNLOAD, NEW))
+            self.file = self._listen(gui.add_dropdown('Open', (NONE,)), OPEN)
+            self._listen(gui.add_upload_button(UPLOAD, mime_type='.yaml,.yml'), UPLOAD)
 
     def _add_editor(self) -> None:
         gui = self._gui
         self._editor: dict[str, Any] = {
             NAME: gui.add_text('Name', ''),
-            KEPT: gui.add_dropdown(
-                'Kept as', KINDS, hint='joints: of this arm only. tool: position and direction'
+            STORED: gui.add_dropdown(
+                'Stored as',
+                KINDS,
+                hint='joints: for this arm only. tool: position and direction of the tool.',
             ),
             MOTION: gui.add_dropdown('Motion', MOTIONS),
             SPEED: gui.add_slider('Speed [%]', 100 * LEAST_SPEED, 100, 1, 100),
@@ -222,13 +213,8 @@ class TeachPanel:
         self._group('Set', (TO_GIZMO, TO_ARM))
         self._group('Order', (UP, DOWN, DELETE))
 
-    @property
-    def _next(self) -> float:
-        self._count += 1.0
-        return self._count
-
-    def _group(self, label: str, names: Sequence[str], order: float | None = None) -> None:
-        self._listen(self._gui.add_button_group(label, names, order=order))
+    def _group(self, label: str, names: Sequence[str]) -> Any:
+        return self._listen(self._gui.add_button_group(label, names))
 
     def _listen(self, control: Any, what: str = '') -> Any:
         """Have users act at a control; what: its value by default, such as a button of a group."""
@@ -239,7 +225,7 @@ class TeachPanel:
 
     def _add_row(self) -> None:
         with self._section.folder:
-            row = self._gui.add_button('', order=10.0 + 0.1 * len(self._rows))
+            row = self._gui.add_button('', order=self._above_rows + ROW_ORDER * (len(self._rows) + 1))
 
         def clicked(event: Event) -> None:
             if row in self._rows:
@@ -261,7 +247,7 @@ class TeachPanel:
     def set_file_name(self, name: str) -> None:
         """Show the name of a file that was opened. The same one can be chosen again."""
         self._name.value = name  # type: ignore[misc]
-        update(self._file, value=NONE)
+        update(self.file, value=NONE)
 
     def set_gripper(self, joint: Joint | None) -> None:
         """Offer a slider for the gripper joint, or none."""
@@ -300,7 +286,7 @@ class TeachPanel:
             return
         values = {
             NAME: point.name,
-            KEPT: JOINTS if point.joints is not None else TOOL_ONLY,
+            STORED: JOINTS if point.joints is not None else TOOL_ONLY,
             MOTION: point.motion,
             SPEED: round(100 * point.speed),
             WAIT: point.wait,
@@ -320,10 +306,6 @@ class TeachPanel:
         content += ''.join(panel.paragraph(capital(finding)) for finding in findings)
         update(self._state, content=panel.box(content) if content else '')
 
-    def show_files(self, names: Sequence[str]) -> None:
-        """Offer these files."""
-        self._section.offer(self._file, names)
-
 
 def _row_label(number: int, point: Point, following: bool) -> str:
     parts = [f'{"▸ " if following else ""}{number + 1}: {point.name}']
@@ -340,7 +322,7 @@ THERE = 1e-5  # [m] from a position that the arm can reach
 FIELDS = {NAME: 'name', MOTION: 'motion', WAIT: 'wait'}
 
 
-def place_of_gizmo(tool: ViewedTool, values: Mapping[str, float]) -> dict[str, Any]:
+def fields_at_gizmo(tool: ViewedTool, values: Mapping[str, float]) -> dict[str, Any]:
     """Return the fields of a point of the tool at the gizmo. Raises InputError without one."""
     pose = tool.scene.gizmo_pose() if tool.scene is not None else None
     if tool.scene is None or tool.arm is None or pose is None:
@@ -367,23 +349,23 @@ def possible_direction(arm: Arm, position: Array, direction: Array, near: Mappin
     return [float(value) for value in direction]
 
 
-def place_of_arm(arm: Arm, values: Mapping[str, float]) -> dict[str, Any]:
+def fields_at_arm(arm: Arm, values: Mapping[str, float]) -> dict[str, Any]:
     """Return the fields of a point in joints, where the arm is. Raises InputError if that is unknown."""
     missing = [name for name in arm.joint_names if name not in values]
     if missing:
-        raise InputError(f'joint "{missing[0]}" has not been received')
+        raise InputError(f'the position of joint "{missing[0]}" is not known yet')
     joints = {name: values[name] for name in arm.joint_names}
     return {'joints': joints, 'position': None, 'direction': None, 'near': {}}
 
 
-def _kept(program: Program, index: int, kind: str, arm: Arm, checked: CheckReport | None) -> dict[str, Any]:
+def _stored(program: Program, index: int, kind: str, arm: Arm, checked: CheckReport | None) -> dict[str, Any]:
     point = program.points[index]
     if kind == JOINTS:
         if point.joints is not None:
             return {}
         if checked is None or checked.program != program or not checked.moves[index].end:
-            raise InputError('check the program first: then the joints of this point are known')
-        return place_of_arm(arm, checked.moves[index].end)
+            raise InputError('check the program first: the check finds the joints of this point')
+        return fields_at_arm(arm, checked.moves[index].end)
     if point.joints is None:
         return {}
     position, direction = arm.fk(joints_of(point, arm))
@@ -399,7 +381,7 @@ def joints_of(point: Point, arm: Arm) -> Array:
     """Return the joints (n,) of a point in joints. Raises InputError if they are of another arm."""
     assert point.joints is not None
     if set(point.joints) != set(arm.joint_names):
-        raise InputError(f'point "{point.name}" is in joints of another arm')
+        raise InputError(f'point "{point.name}" has the joints of another arm')
     return np.array([point.joints[name] for name in arm.joint_names])
 
 
@@ -411,12 +393,6 @@ def moved(program: Program, index: int, by: int) -> tuple[Program, int]:
     points = list(program.points)
     points[index], points[to] = points[to], points[index]
     return replace(program, points=tuple(points)), to
-
-
-def without(program: Program, index: int) -> Program:
-    """Return the program without a point."""
-    points = program.points[:index] + program.points[index + 1 :]
-    return replace(program, points=points)
 
 
 def gripper_of(arm: Arm) -> Joint | None:
@@ -431,7 +407,7 @@ def gripper_of(arm: Arm) -> Joint | None:
 
 
 class RunRequest(NamedTuple):
-    """What a program is to do: CHECK, RUN, STEP or CONTINUE. text: URDF of the robot. loops: 0 for ever."""
+    """What to do with a program: CHECK, RUN, STEP or CONTINUE. text: the URDF. loops: 0 repeats for ever."""
 
     what: str
     program: Program
@@ -447,14 +423,14 @@ class Runs:
     check that has passed. failed: the last check, if it has not passed.
     """
 
-    def __init__(self, node: Node, met: Neighbours, events: Events) -> None:
+    def __init__(self, page: Page, met: Neighbours) -> None:
         """met: the other programs."""
-        self._node, self._met = node, met
+        self._node, self._met = page.node, met
         self._players: dict[str, Player] = {}  # by tool
         self._player: Player | None = None  # of the present run
         self._runner: Runner | None = None  # once it has begun
         self._worker: Worker[CheckReport | str] = Worker(
-            events, 'teach', 'unexpected error, please report it: the log of ik_viewer has the details'
+            page.events, 'teach', 'unexpected error, please report it: the log of ik_viewer has the details'
         )
         self._previews = Previews()  # of the thread
         self._request: RunRequest | None = None  # what is being prepared
@@ -491,7 +467,7 @@ class Runs:
         self.following = self._passes = 0
 
     def edited(self, before: Program, after: Program) -> None:
-        """Let the same point come next in a program that was edited, or else whichever is the first.
+        """Let the same point come next in a program that was edited, or the first one if it is gone.
 
         What was reported on the old program is removed.
         """
@@ -521,12 +497,10 @@ class Runs:
         self._aborted = why
 
     def _drop(self, why: str) -> None:
-        """Forget a run that is being prepared."""
         self._worker.drop()
         self._release('Ended', f'{why}. Nothing was started.')
 
     def _release(self, title: str, sentence: str) -> None:
-        """End what was being prepared."""
         if self._player is not None:
             self._player.release()
         self._request = self._player = None
@@ -596,7 +570,6 @@ class Runs:
                 player.run(self._runner, report.speed)
 
     def _follow(self, runner: Runner) -> None:
-        """Show where a run is."""
         self.following, self._passes = runner.index, self._before + runner.passes
         sentence = runner.sentence
         if runner.active:
@@ -623,34 +596,23 @@ def _runs(count: int) -> str:
 
 CLOSED = 'the page was closed'
 PATIENCE = 10.0  # [s] for ik_node to stop the arm and to restore its speed
-LISTED = 1.0  # [s] from one look at the folder to the next
 
 
 class Teach(Section):
     """The program that the page shows. It moves the arm only in runs, which Runs checks first."""
 
-    def __init__(
-        self,
-        node: Node,
-        server: viser.ViserServer,
-        events: Events,
-        tools: Sequence[str],
-        met: Neighbours,
-        folder: str,
-    ) -> None:
+    def __init__(self, page: Page, tools: Sequence[str], met: Neighbours, folder: str) -> None:
         """tools: names of all. met: the other programs. folder: of the programs."""
-        super().__init__(server, events, 'Teach', ORDER)
-        self._node = node
+        super().__init__(page, 'Teach', ORDER)
         self._files = Files(folder)
         self._panel = TeachPanel(self, tools, self._act)
-        self._runs = Runs(node, met, events)
+        self._runs = Runs(page, met)
         self._program, self._selected = Program(tool=tools[0]), 0
         self._tools: dict[str, ViewedTool] = {}
         self._values: Mapping[str, float] = {}  # joint positions by name
         self._scene: TeachScene | None = None
         self._note = ''  # on what a user did last
         self._drawn: object = None  # what the page shows
-        self._listed = 0.0  # when the folder was listed (steady)
 
     def show(self, robot: RobotView | None) -> None:
         """Show another robot, after the scene was cleared, or none. The program stays."""
@@ -670,8 +632,10 @@ class Teach(Section):
         return ()
 
     def refresh(self) -> None:
-        """Pause a run that nobody can see any more."""
-        if self._runs.active and not self.server.get_clients():
+        """Look for new files, and pause a run that nobody can see any more."""
+        if self.server.get_clients():
+            self.offer(self._panel.file, self._files.names())
+        elif self._runs.active:
             self._runs.pause(CLOSED)
             self._runs.update(steady())
 
@@ -701,11 +665,7 @@ class Teach(Section):
     def update(self, frame: Frame) -> None:
         """Go on with a run, and show it and the program."""
         self._values = frame.values
-        now = steady()
-        self._runs.update(now)
-        if now - self._listed > LISTED:
-            self._listed = now
-            self._panel.show_files(self._files.names())
+        self._runs.update(steady())
         self._draw()
 
     def _act(self, what: str, event: Event) -> None:
@@ -729,7 +689,7 @@ class Teach(Section):
             event.client.send_file_download(name, content, save_immediately=True)
         elif what == SAVE:
             path = self._files.save(self._program, self._panel.file_name)
-            self._note, self._listed = f'Saved as {path}.', 0.0
+            self._note = f'Saved as {path}.'
         elif self.robot is None:
             raise InputError('there is no robot yet')
         elif what in (GUIDE, HOLD):
@@ -738,7 +698,7 @@ class Teach(Section):
             self._selected = max(0, min(event.value, len(self._program.points) - 1))
             self._drawn = None
         elif self._runs.active:
-            raise InputError('first let the program pause, or stop the arm')
+            raise InputError('pause the program or stop the arm first')
         elif what in (CHECK, RUN, STEP, CONTINUE):
             if what != CHECK:
                 self._tool.end_goal()
@@ -750,16 +710,15 @@ class Teach(Section):
             self._change_points(what, event.value)
 
     def _guide(self, on: bool) -> None:
-        """Begin or end hand guiding."""
         name = f'ik_node/{self._program.tool}/hand_guide' if self._program.tool else 'ik_node/hand_guide'
-        client = self._node.create_client(SetBool, name)
+        client = self.node.create_client(SetBool, name)
 
         def answered(future: Future) -> None:
             self._note = at_page(f'{capital(future.result().message)}.')
-            self._node.destroy_client(client)
+            self.node.destroy_client(client)
 
         if not client.wait_for_service(timeout_sec=0.5):
-            self._node.destroy_client(client)
+            self.node.destroy_client(client)
             raise InputError('ik_node is not running')
         client.call_async(SetBool.Request(data=on)).add_done_callback(answered)
 
@@ -787,7 +746,6 @@ class Teach(Section):
         return None
 
     def _change_tool(self, tool: str) -> None:
-        """Let another tool try the program."""
         program, notes = self._program.of_tool(tool), []
         if program.points != self._program.points:
             notes = [
@@ -806,33 +764,34 @@ class Teach(Section):
         arm = self._arm
         self._panel.set_gripper(gripper_of(arm))
         if program.arm and program.arm != arm.robot.name:
-            self._note = f'It was taught with the robot {quoted(program.arm)}.'
+            self._note = f'This program was taught with the robot {quoted(program.arm)}.'
 
     def _change_points(self, what: str, value: Any) -> None:
         arm, program = self._arm, self._program
         if what in (AT_GIZMO, TO_GIZMO):
-            place = place_of_gizmo(self._tool, self._values)
+            fields = fields_at_gizmo(self._tool, self._values)
         elif what in (AT_ARM, TO_ARM):
-            place = place_of_arm(arm, self._values)
+            fields = fields_at_arm(arm, self._values)
         if what in (AT_GIZMO, AT_ARM):
-            points = (*program.points, Point(program.free_name(), **place))
+            points = (*program.points, Point(program.free_name(), **fields))
             self._program = replace(program, points=points, arm=arm.robot.name)
             self._selected = len(points) - 1
         elif not program.points:
             return
         elif what in (TO_GIZMO, TO_ARM):
-            self._program = program.with_point(self._selected, **place)
+            self._program = program.with_point(self._selected, **fields)
         elif what in (UP, DOWN):
             self._program, self._selected = moved(program, self._selected, -1 if what == UP else 1)
         elif what == DELETE:
-            self._program = without(program, self._selected)
+            points = program.points[: self._selected] + program.points[self._selected + 1 :]
+            self._program = replace(program, points=points)
             self._selected = max(0, min(self._selected, len(self._program.points) - 1))
         elif what in (GRIPS, GRIPPER):
             self._grip(what == GRIPPER or value, gripper_of(arm))
         elif what == SPEED:
             self._program = program.with_point(self._selected, speed=0.01 * value)
-        elif what == KEPT:
-            fields = _kept(program, self._selected, value, arm, self._runs.checked)
+        elif what == STORED:
+            fields = _stored(program, self._selected, value, arm, self._runs.checked)
             self._program = program.with_point(self._selected, **fields)
         else:
             self._program = program.with_point(self._selected, **{FIELDS[what]: value})
@@ -855,9 +814,8 @@ class Teach(Section):
 
     def _draw(self) -> None:
         runs = self._runs
-        failed = runs.failed if runs.failed is not None and runs.failed.program is self._program else None
-        passed = runs.checked if runs.checked is not None and runs.checked.program is self._program else None
-        found = failed or passed
+        reports = (report for report in (runs.failed, runs.checked) if report is not None)
+        found = next((report for report in reports if report.program is self._program), None)
         findings = found.findings if found is not None and not runs.active else ()
         sentence = ' '.join(filter(None, (self._note, runs.sentence)))
         self._panel.show_state(runs.title, sentence, [str(finding) for finding in findings])

@@ -22,7 +22,7 @@ from ik_node.ros.parameters import RemoteParameters
 from ik_node.steady import steady
 from ik_node.tracks import NO_TRACK
 
-from .panel import Report, ToolPanel, capital
+from .panel import ToolPanel
 from .scene import ToolScene
 
 PATIENCE = 1.0  # [s] for the goal publisher to end its track
@@ -30,7 +30,7 @@ TRACK = 'track'  # its parameter
 
 
 class GoalTrack:
-    """refresh: asks for the present track; call it about once per second."""
+    """The track of a goal publisher. refresh: requests it; call it about once per second."""
 
     def __init__(self, node: Node, publisher: str) -> None:
         """publisher: the name of the goal publisher."""
@@ -47,7 +47,7 @@ class GoalTrack:
 
     @property
     def moves(self) -> bool:
-        """Whether there is a track, as far as the goal publisher has said."""
+        """Whether there is a track, according to the last answer of the goal publisher."""
         return self.name not in (None, NO_TRACK)
 
     @property
@@ -56,11 +56,11 @@ class GoalTrack:
         return self._parameters.busy or self.moves
 
     def choose(self, name: str) -> None:
-        """Ask the goal publisher for a track."""
+        """Have the goal publisher follow a track."""
         self._parameters.set(**{TRACK: name})
 
     def end(self) -> None:
-        """End the track; what waits for that is forgotten."""
+        """End the track and forget what waits for its end."""
         self.forget()
         if self.moves:
             self.choose(NO_TRACK)
@@ -70,9 +70,9 @@ class GoalTrack:
         self._waiting = None
 
     def end_and(self, send: Callable[[], None]) -> None:
-        """End the track, which would override the user, and send: at once, or when it has ended.
+        """End the track, which would override the user, then call send: at once, or when it has ended.
 
-        What waits is replaced by a newer one, and forgotten if the goal publisher does not answer soon.
+        A later call replaces one that waits; a call is forgotten if the goal publisher does not answer soon.
         """
         self.end()
         if self._parameters.busy:
@@ -95,9 +95,10 @@ TURN = 2.0 * math.pi
 
 
 class ViewedTool:
-    """One tool, whose topics have its name before them; the name is empty for the only tool.
+    """One tool, whose name is the prefix of its topics; the name of a single tool is empty.
 
-    Callbacks of ROS only store; the node calls the other methods once per frame. arm is None without a robot.
+    Callbacks of ROS only store messages; the node calls the other methods once per frame. arm is None without
+    a robot.
     """
 
     def __init__(self, node: Node, panel: ToolPanel, name: str, refused: Callable[[], str]) -> None:
@@ -110,7 +111,7 @@ class ViewedTool:
         self.scene: ToolScene | None = None
         self._node = node
         self._about_arm = ''
-        self._targets: dict[str, float] = {}  # of the sliders; empty unless a user has just moved them
+        self._targets: dict[str, float] = {}  # of the sliders, while a user has just moved them
         self.goal_shown = False  # the gizmo shows a goal; otherwise it follows the tool
         self._gizmo_at: Mapping[str, float] | None = None  # the joint positions of the tool that it follows
         self.goal_time = 0.0  # of the newest goal (steady)
@@ -162,9 +163,9 @@ class ViewedTool:
     # User input
 
     def process_inputs(self, watching: bool = False) -> Array | None:
-        """Process the inputs of users.
+        """Process the drags of users.
 
-        watching: the gizmo commands nothing. Returns T_base_goal (4, 4) where a user dragged it to then.
+        watching: the gizmo commands nothing; then return T_base_goal (4, 4) to which a user dragged it.
         """
         if self.scene is None or self.arm is None:
             return None
@@ -182,7 +183,7 @@ class ViewedTool:
         return None
 
     def end_goal(self) -> None:
-        """End the track and the goal that the gizmo shows; what waits to be sent is forgotten."""
+        """End the track and the goal that the gizmo shows, and forget what waits to be sent."""
         self.track.end()
         self._end_drags()
         self.goal_shown = False
@@ -206,7 +207,7 @@ class ViewedTool:
         self._take_goal(T_base_goal, True)
 
     def send_joints(self, joints: Mapping[str, float], values: Mapping[str, float]) -> None:
-        """Publish the slider positions; joints that no user has moved keep theirs, unnamed where unknown."""
+        """Publish the slider positions; other joints keep theirs and are left out if they are unknown."""
         arm = self.arm
         if arm is None:
             return
@@ -223,7 +224,7 @@ class ViewedTool:
         self._publish_joints(self._targets)
 
     def go_to(self, q: Array, T_base_goal: Array, with_direction: bool) -> None:
-        """Send the arm to a configuration (n,) that meets the goal at which the gizmo is or is put."""
+        """Send the arm to a configuration (n,) that meets a goal, and put the gizmo there."""
         joints = dict(zip(self.joint_names, q.tolist(), strict=True))
         self._end_drags()
 
@@ -252,10 +253,10 @@ class ViewedTool:
         """
         self.panel.card.show_node(self.diagnosed)
         if self.scene is None or self.arm is None:
-            self._new = {key: said for key, said in self._new.items() if key == 'status'}  # for the next arm
+            self._new = {key: new for key, new in self._new.items() if key == 'status'}  # for the next arm
             return
         new, self._new = self._new, {}
-        foreign = {topic: said for topic, said in new.items() if self._foreign.is_new(said)}
+        foreign = {topic: message for topic, message in new.items() if self._foreign.is_new(message)}
         if 'goal_joints' in foreign:
             self.goal_shown = False
         for topic in ('goal_pose', 'goal_point'):
@@ -264,8 +265,7 @@ class ViewedTool:
                 if pose is not None:
                     self._take_goal(pose, topic == 'goal_pose')
         if 'status' in new:
-            self.panel.card.show_report(_report(new['status']), self._about_arm)
-            self.reported = True
+            self._show_report(new['status'])
         self.panel.set_track(self.track.name)
         if watching or self.goal_shown:
             self._gizmo_at = None
@@ -275,6 +275,15 @@ class ViewedTool:
             and self.scene.place_goal(self.arm.link_in_base(self.arm.tip_link, values))
         ):
             self._gizmo_at = values
+
+    def _show_report(self, message: DiagnosticStatus) -> None:
+        values = report_values(message)
+        state = values.get('state', '')
+        status = values.get('status', '') or state
+        sentence = message.message.removeprefix(f'{status}: ')
+        errors = _number(values.get('position_error', '')), _number(values.get('direction_error', ''))
+        self.panel.card.show_report(status, state, errors, sentence, self._about_arm)
+        self.reported = True
 
     def place(self, values: Mapping[str, float]) -> None:
         """Move the tool to joint positions by name."""
@@ -301,7 +310,7 @@ class ViewedTool:
         return bool(self._targets)
 
     def _end_drags(self) -> None:
-        """Release the gizmo: a user of the panel no longer drags it."""
+        """Release the gizmo, because a user of the panel no longer drags it."""
         if self.scene is not None:
             self.scene.end_drags()
 
@@ -318,15 +327,6 @@ def selected(tools: Sequence[ViewedTool], before: ViewedTool) -> ViewedTool:
     if steady() - before.goal_time < SELECTED:
         return before
     return max(tools, key=lambda tool: tool.goal_time)
-
-
-def _report(message: DiagnosticStatus) -> Report:
-    values = report_values(message)
-    state = values.get('state', '')
-    status = values.get('status', '') or state
-    sentence = message.message.removeprefix(f'{status}: ')
-    position, direction = (_number(values.get(f'{what}_error', '')) for what in ('position', 'direction'))
-    return Report(status, position, direction, capital(sentence), state)
 
 
 def _number(text: str) -> float:

@@ -308,7 +308,7 @@ def test_a_viser_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatc
 
 
 def test_idle_connections_keep_no_request_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, 'MOST_OPENING', 8)
+    monkeypatch.setattr(guard, 'MAX_OPENING', 8)
 
     async def stop() -> str:
         return ''

@@ -144,7 +144,7 @@ def test_points_are_taught_and_edited_and_saved(desk: Lesson) -> None:
     page.wait(lambda: points(page)[0].startswith('1: P2'), 'another order')
     select(page, 2)
     page.wait(lambda: page.control('Name')['value'] == 'ready', 'the editor of the other point')
-    page.choose('Kept as', 'tool')
+    page.choose('Stored as', 'tool')
     page.choose('Name', 'P2')
     page.wait(lambda: 'two points are called' in page.words().lower(), 'the reason')
     page.choose('Order', 'Delete')
