@@ -23,7 +23,7 @@ from rclpy.task import Future
 from ik_node.checks import unit_vector
 from ik_node.control.settings import OF_TOOL, ArmSettings, RobotSettings, tool_names
 from ik_node.errors import IkError, InputError, join_names
-from ik_node.settings import HasTool, Settings, check, parameter
+from ik_node.settings import HasTool, Settings, check
 from ik_node.steady import steady
 
 from .interfaces import given_parameters
@@ -322,23 +322,20 @@ class RemoteSettings:
             self.current, self.failure = None, f'ik_node has other parameters than this version: {error}'
 
 
+def _of_ik_node(name: str) -> Any:
+    """Return the field of a parameter that ik_node has too; it is read only at start-up."""
+    field = ArmSettings.__dataclass_fields__[name]
+    return dataclasses.field(default=field.default, metadata={**field.metadata, 'read_only': True})
+
+
 @dataclass(frozen=True)
 class ToolSettings(HasTool):
     """Which tool of a robot, by the same parameters as of ik_node."""
 
-    base_link: str = parameter('', 'reference link of goals. If it is empty, the root link', read_only=True)
-    tip_link: str = parameter(
-        '',
-        'link that carries the tool. If it is empty, the first that exists of: tool0, a frame '
-        'between the fingers, the end of the longest chain, the link that carries the fingers',
-        read_only=True,
-    )
-    tool_axis: tuple[float, ...] = parameter(
-        (0.0, 0.0, 1.0), 'tool axis in the tip frame, a unit vector', size=3, read_only=True
-    )
-    tool_point: tuple[float, ...] = parameter(
-        (0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3, read_only=True
-    )
+    base_link: str = _of_ik_node('base_link')
+    tip_link: str = _of_ik_node('tip_link')
+    tool_axis: tuple[float, ...] = _of_ik_node('tool_axis')
+    tool_point: tuple[float, ...] = _of_ik_node('tool_point')
 
     def __post_init__(self) -> None:
         check(self)

@@ -32,6 +32,55 @@ CLOSING = 2.0  # [s] within which a callback in progress should end
 AFTER_ERROR = 0.001  # [s] to wait after an error of rclpy, so that the loop does not spin
 
 
+class SpinThread:
+    """Calls the callbacks of a node in a thread, from start() until ROS shuts down or it is closed.
+
+    rclpy raises for some messages, such as negative times on /clock, before any callback: these are logged
+    and do not end it. on_error: whether to go on after another error, which is one of a callback.
+    """
+
+    def __init__(self, node: Node, name: str, on_error: Callable[[Exception], bool]) -> None:
+        self._node, self._on_error = node, on_error
+        self._executor = SingleThreadedExecutor(context=node.context)
+        self._executor.add_node(node)
+        self._closing = threading.Event()  # then rclpy may fail: its entities go while it waits for them
+        self._thread = threading.Thread(target=self._spin, name=name, daemon=True)
+        self.start = self._thread.start
+
+    def _spin(self) -> None:
+        goes_on = True
+        while goes_on:
+            try:
+                self._executor.spin()
+                return
+            except ExternalShutdownException:
+                return
+            except Exception as error:
+                if self._closing.is_set() or not self._node.context.ok():
+                    return
+                frames = traceback.extract_tb(error.__traceback__)
+                own = (frame for frame in frames if frame.filename != __file__)
+                if any(PACKAGE in Path(frame.filename).parents for frame in own):
+                    goes_on = self._on_error(error)
+                else:
+                    what = f'{type(error).__name__}: {escaped(str(error))}'
+                    line = f'message ignored, rclpy cannot read it: {what}'
+                    self._node.get_logger().error(line, throttle_duration_sec=2.0)
+                time.sleep(AFTER_ERROR)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it calls callbacks."""
+        return self._thread.is_alive()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._closing.set()
+        self._executor.shutdown(timeout_sec=CLOSING)
+        if self._thread.ident is not None:
+            self._thread.join(timeout=CLOSING)
+
+
 class SideNode:
     """A node beside another one, whose callbacks run in a thread of their own: they wait for no others.
 
@@ -50,59 +99,17 @@ class SideNode:
             start_parameter_services=False,
             parameter_overrides=[Parameter('start_type_description_service', value=False)],
         )
-        self._executor = SingleThreadedExecutor(context=beside.context)
-        self._executor.add_node(self.node)
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._spin, name=task, daemon=True)
+        self._thread = SpinThread(self.node, task, self._log)
+        self.start = self._thread.start
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def _spin(self) -> None:
-        while True:
-            try:
-                return spin_until_shutdown(self._executor, self.node, self._closing)
-            except Exception:
-                self.node.get_logger().error(f'unexpected error, please report it: {traceback.format_exc()}')
-                time.sleep(AFTER_ERROR)
+    def _log(self, _: Exception) -> bool:
+        self.node.get_logger().error(f'unexpected error, please report it: {traceback.format_exc()}')
+        return True
 
     def close(self) -> None:
         """End the thread and the node."""
-        self._closing.set()
-        self._executor.shutdown(timeout_sec=CLOSING)
-        if self._thread.ident is not None:
-            self._thread.join(timeout=CLOSING)
+        self._thread.close()
         self.node.destroy_node()
-
-
-def spin_until_shutdown(executor: SingleThreadedExecutor, node: Node, closing: threading.Event) -> None:
-    """Spin until ROS shuts down, or until rclpy fails while closing is set."""
-    while not _spun(executor, node, closing):
-        pass
-
-
-def _spun(executor: SingleThreadedExecutor, node: Node, closing: threading.Event) -> bool:
-    """Spin until ROS shuts down or rclpy fails; return whether it has shut down.
-
-    rclpy raises for some messages, such as negative times on /clock, before any callback. They must not end
-    the node.
-    """
-    try:
-        executor.spin()
-    except ExternalShutdownException:
-        pass
-    except Exception as error:
-        if closing.is_set() or not node.context.ok():
-            return True
-        frames = traceback.extract_tb(error.__traceback__)
-        if any(PACKAGE in Path(frame.filename).parents for frame in frames if frame.filename != __file__):
-            raise
-        line = f'message ignored, rclpy cannot read it: {type(error).__name__}: {escaped(str(error))}'
-        node.get_logger().error(line, throttle_duration_sec=2.0)
-        time.sleep(AFTER_ERROR)
-        return False
-    return True
 
 
 SWITCH_INTERVAL = 0.0005  # [s]: how long one thread may hold the interpreter while another waits
@@ -134,21 +141,21 @@ def run(name: str, make: Callable[[], ClosableNode]) -> int:
     Signals are those of Ctrl-C, of kill, and of a terminal that is closed. 0 after a requested shutdown, 1 if
     the node cannot start, with the reason in the log, 2 for arguments that ROS cannot read.
     """
-    asked = SignalFlag()
+    ended = SignalFlag()
     # From here on no signal raises an exception, not even a second one. ROS would shut down its context at
     # the first one, and an arm in motion could no longer be commanded to rest.
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, asked.set)
+            signal.signal(number, ended.set)
     _find_log_folder()
     node: ClosableNode | None = None
     try:
         begin()
-        if not asked.is_set():
+        if not ended.is_set():
             node = make()
             node.start_threads()
             sys.setswitchinterval(SWITCH_INTERVAL)
-            _spin(node, asked)
+            _spin(node, ended)
     except ArgumentError as error:
         print(f'{name}: error: {error}', file=sys.stderr)
         return 2
@@ -174,33 +181,24 @@ def begin() -> None:
         ) from None
 
 
-def _spin(node: ClosableNode, asked: SignalFlag) -> None:
-    """Spin node until asked is set or ROS shuts down, then let it come to rest.
+def _spin(node: ClosableNode, ended: SignalFlag) -> None:
+    """Spin node until ended is set or ROS shuts down, then let it come to rest.
 
     The main thread only waits: signal handlers run in it, but not while it waits for messages.
     """
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
     failures: list[Exception] = []
-    closing = threading.Event()  # then rclpy may fail: its entities go while it waits for them
 
-    def spin() -> None:
-        try:
-            spin_until_shutdown(executor, node, closing)
-        except Exception as error:
-            failures.append(error)
-        finally:
-            asked.set()
+    def fail(error: Exception) -> bool:
+        failures.append(error)
+        return False
 
-    thread = threading.Thread(target=spin, name='executor', daemon=True)
+    thread = SpinThread(node, 'executor', fail)
     thread.start()
-    while not asked.is_set():
-        asked.wait(NOTICE)  # a signal delivered to another thread does not wake this one: poll
+    while thread.alive and not ended.is_set():
+        ended.wait(NOTICE)  # a signal delivered to another thread does not wake this one: poll
     node.come_to_rest()
     _deliver(node)
-    closing.set()
-    executor.shutdown(timeout_sec=CLOSING)
-    thread.join(timeout=CLOSING)
+    thread.close()
     if failures:
         raise failures[0]
 

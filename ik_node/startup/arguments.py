@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import yaml
 
 from ik_node.checks import AXES
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError, join_names
+from ik_node.files import anything, fields, mapping_of, optional, parse_yaml, read_file
 from ik_node.model.arm import Arm
 from ik_node.model.robot import Robot
 from ik_node.model.tree import Tool, Tree
@@ -28,6 +28,14 @@ SUFFIX = '.urdf.xacro'
 URDF, CONFIG = share_path('urdf'), share_path('config')
 ROBOTS = tuple(sorted(path.name.removesuffix(SUFFIX) for path in URDF.glob(f'*{SUFFIX}')))
 SECTIONS = ('/**', '/**/ik_node', '/ik_node', 'ik_node')  # of a parameter file that ik_node reads
+NODES = optional(
+    fields(
+        dict.fromkeys(
+            SECTIONS, optional(fields({'ros__parameters': optional(mapping_of(anything))}, others=True))
+        ),
+        others=True,
+    )
+)
 TOOL_PARAMETERS = ('tip_link', 'tool_axis', 'tool_point')
 
 
@@ -78,16 +86,15 @@ def tools_in(files: Iterable[Path]) -> dict[str, Tool]:
 
 def _parameters(file: Path) -> dict[str, Any]:
     """Return the parameters of ik_node in a parameter file, nested names joined by dots."""
-    try:
-        sections = yaml.safe_load(file.read_text(encoding='utf-8')) or {}
+
+    def check(name: str, content: Any) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for section in SECTIONS:
-            found |= _joined('', (sections.get(section) or {}).get('ros__parameters') or {})
-        return found
-    except (AttributeError, OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(
-            f'cannot read {file} as a ROS parameter file: {" ".join(str(error).split())}'
-        ) from None
+        for section, node in (NODES(name, content) or {}).items():
+            found[section] = _joined('', (node or {}).get('ros__parameters') or {})
+        return {key: value for section in SECTIONS for key, value in found.get(section, {}).items()}
+
+    found: dict[str, Any] = read_file(file, 'ROS parameter file', check, parse_yaml)
+    return found
 
 
 def _joined(prefix: str, values: dict[str, Any]) -> dict[str, Any]:

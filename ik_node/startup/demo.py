@@ -41,7 +41,7 @@ from .arguments import add_options, given_options
 from .plan import Plan, Program, plan, tools_of
 
 OK = b'\0'  # of DiagnosticStatus
-HEARD_EVERY = 5.0  # [s] from a report to the next one of the same status, then twice as long each time
+REPEAT_AFTER = 5.0  # [s] from a report to the next one of the same status, then twice as long each time
 
 
 class StatusPrinter:
@@ -49,9 +49,9 @@ class StatusPrinter:
 
     def __init__(self, tool: str, say: Callable[[str], None]) -> None:
         self._say = say
-        self._who = f'{tool}: ' if tool else ''
+        self._prefix = f'{tool}: ' if tool else ''
         self._stopped = False
-        self._said, self._count, self._next, self._pause = '', 0, 0.0, HEARD_EVERY
+        self._last, self._count, self._next, self._pause = '', 0, 0.0, REPEAT_AFTER
 
     def on_status(self, status: Any) -> None:
         """Print a status unless ik_node logs it or it is a repetition."""
@@ -60,26 +60,26 @@ class StatusPrinter:
         now = time.monotonic()
         word = f'{values.get("status")} {values.get("state")}'
         if not values.get('goal') or status.level != OK:  # in the log of ik_node, in the same terminal
-            self._said = ''
+            self._last = ''
             if 'call ~/resume' in status.message and not self._stopped:
-                self._say(f'{self._who}to continue, press Resume on the page, or c in ik_teleop')
+                self._say(f'{self._prefix}to continue, press Resume on the page, or c in ik_teleop')
             self._stopped = 'call ~/resume' in status.message
             return
-        if now < self._next and word == self._said:
+        if now < self._next and word == self._last:
             return
-        self._pause = 2.0 * self._pause if word == self._said else HEARD_EVERY
+        self._pause = 2.0 * self._pause if word == self._last else REPEAT_AFTER
         errors = ''
         if values.get('position_error', 'nan') != 'nan':  # of a goal for the tool
             errors = (
                 f' ({1e3 * float(values["position_error"]):.3f} mm and '
                 f'{float(values["direction_error"]):.5f} rad off; {self._count} goals so far)'
             )
-        self._say(f'{self._who}{status.message}{errors}')
-        self._said, self._next = word, now + self._pause
+        self._say(f'{self._prefix}{status.message}{errors}')
+        self._last, self._next = word, now + self._pause
 
 
 class Listener:
-    """Prints the status of the goals, at most every HEARD_EVERY seconds while it stays the same.
+    """Prints the status of the goals, at most every REPEAT_AFTER seconds while it stays the same.
 
     tools: their names, empty for one without a name.
     """

@@ -173,7 +173,7 @@ TF = (('/tf', 'tf'), ('/tf_static', 'tf_static'))
 
 @dataclass(frozen=True)
 class Program:
-    """A node to start. asked_by: the argument that requests it; empty if it always starts.
+    """A node to start. requested_by: the argument that requests it; empty if it always starts.
 
     parameters: by name; a str stays a string even if YAML would read it as a number. files: parameter files.
     namespace: within that of the plan.
@@ -184,7 +184,7 @@ class Program:
     parameters: Mapping[str, Any]
     files: tuple[str, ...] = ()
     remappings: tuple[tuple[str, str], ...] = ()
-    asked_by: str = ''
+    requested_by: str = ''
     ends_all: bool = False
     namespace: str = ''
 
@@ -203,17 +203,17 @@ class Plan:
     rviz_config: str = ''
 
 
-def plan(given: Mapping[str, str], tell: Callable[[str], None] = lambda _: None) -> Plan:
+def plan(given: Mapping[str, str], report: Callable[[str], None] = lambda _: None) -> Plan:
     """Return the programs for the values of all ARGUMENTS. Raises IkError for values that no node accepts.
 
-    tell: is called with sentences on findings and on steps that take long.
+    report: is called with sentences on findings and on steps that take long.
     """
     values = {name: given[name].strip() for name in ARGUMENTS}
     old = given.get('port', '').strip()  # of earlier versions; launch accepts every name
     if old and old not in (values['serial_port'], values['page_port']):
         raise InputError(f'port:={old} is now serial_port:={old}')
     planner = Planner(
-        values | {'description_file': values['description_file'] or default_robot(values)}, tell
+        values | {'description_file': values['description_file'] or default_robot(values)}, report
     )
     programs = [
         *planner.moving(),
@@ -229,9 +229,9 @@ def plan(given: Mapping[str, str], tell: Callable[[str], None] = lambda _: None)
 class Planner:
     """The programs for the values of all ARGUMENTS, by subject."""
 
-    def __init__(self, given: Mapping[str, str], tell: Callable[[str], None]) -> None:
-        self._given, self._tell = given, tell
-        self._wanted = {name for name, value in given.items() if value.lower() == 'true'}
+    def __init__(self, given: Mapping[str, str], report: Callable[[str], None]) -> None:
+        self._given, self._report = given, report
+        self._enabled = {name for name, value in given.items() if value.lower() == 'true'}
         self._path = description_path(given['description_file'])
         self.text = load_description(self._path, xacro_args(given['xacro_args']))
         with read_from(self._path):
@@ -242,7 +242,7 @@ class Planner:
         self._simulated = given['sim'] != NO_SIMULATION
         if self._simulated:
             require('mujoco', 'a simulated arm')
-        if self._simulated and 'real' in self._wanted:
+        if self._simulated and 'real' in self._enabled:
             raise InputError(f'real and sim ({given["sim"]}) exclude each other')
         self._driven = bool(given['serial_port'])
         if self._driven and self._simulated:
@@ -266,22 +266,22 @@ class Planner:
             self._arm = checked_arm(self._robot, self._links, self._tool, self._known)
         around = given['namespace'].strip('/')
         self._root = f'/{around}' if around else ''
-        self._marker = 'marker' in self._wanted
+        self._marker = 'marker' in self._enabled
         if given['marker'] == 'auto':
-            self._marker = 'rviz' in self._wanted and marker_possible()
+            self._marker = 'rviz' in self._enabled and marker_possible()
         self.rviz_config = ''
 
     @property
     def _real(self) -> bool:
         """Whether a driver publishes joint_states and receives commands."""
-        return self._driven or 'real' in self._wanted
+        return self._driven or 'real' in self._enabled
 
     def _own(self, name: str, parameters: dict[str, Any], **options: Any) -> Program:
-        time = {'use_sim_time': 'use_sim_time' in self._wanted}
+        time = {'use_sim_time': 'use_sim_time' in self._enabled}
         return Program(PACKAGE, name, {**time, **parameters}, self._files, **options)
 
     def _other(self, name: str, parameters: dict[str, Any], **options: Any) -> Program:
-        time = {'use_sim_time': 'use_sim_time' in self._wanted}
+        time = {'use_sim_time': 'use_sim_time' in self._enabled}
         return Program(name, name, {**time, **parameters}, **options)
 
     def moving(self) -> Iterator[Program]:
@@ -303,7 +303,7 @@ class Planner:
             port = the_port('') if given == 'auto' else given
             servos: dict[str, Any] = {'serial_port': port, 'profile': self._given['profile']}
             servos |= {'description': str(self._path), 'xacro_args': self._given['xacro_args']}
-            servos |= {'torque_at_start': 'torque' in self._wanted}
+            servos |= {'torque_at_start': 'torque' in self._enabled}
             servos |= {name: self._given[name] for name in OF_DRIVER if self._given[name]}
             if self._given['torque_limit']:
                 (servos['torque_limit'],) = numbers('torque_limit', self._given['torque_limit'], 1)
@@ -326,16 +326,16 @@ class Planner:
 
     def rviz(self) -> Iterator[Program]:
         """Yield RViz, and note its configuration."""
-        if 'rviz' in self._wanted:
+        if 'rviz' in self._enabled:
             arms = Tree(self._robot, self.tools).arms if self.tools else {}
             if self._arm is not None:
                 arms = {'': self._arm}
             self.rviz_config = rviz_config(self._robot, arms, self._marker)
-            yield self._other('rviz2', {}, remappings=TF, asked_by='rviz:=true')
+            yield self._other('rviz2', {}, remappings=TF, requested_by='rviz:=true')
 
     def viewer(self) -> Iterator[Program]:
         """Yield the browser viewer, which can change link lengths of a shipped robot without hardware."""
-        if 'viewer' not in self._wanted:
+        if 'viewer' not in self._enabled:
             return
         shipped = self._given['description_file'] in ROBOTS
         folder = None if shipped else mesh_folder(self._path, self.text)
@@ -348,9 +348,9 @@ class Planner:
 
     def sliders(self) -> Iterator[Program]:
         """Yield the sliders that set joint goals."""
-        if 'gui' in self._wanted:
+        if 'gui' in self._enabled:
             renamed = (('joint_states', 'goal_joints'),)
-            yield self._other('joint_state_publisher_gui', {}, remappings=renamed, asked_by='gui:=true')
+            yield self._other('joint_state_publisher_gui', {}, remappings=renamed, requested_by='gui:=true')
 
     def tracks(self) -> Iterator[Program]:
         """Yield a player for each tool that has a track."""
@@ -358,23 +358,23 @@ class Planner:
             return
         everybody = (('joint_states', f'{self._root}/joint_states'),)
         if self.tools:
-            self._tell(PLACING)
-            wanted = dict(zip(self.tools, self._tracks * len(self.tools), strict=False))
+            self._report(PLACING)
+            tracks = dict(zip(self.tools, self._tracks * len(self.tools), strict=False))
             for name, goals in placed_by_tool(self._robot, self.tools, self._tracks).items():
-                if self._placed(goals, wanted[name], f'the tool {name}'):
+                if self._placed(goals, tracks[name], f'the tool {name}'):
                     yield self._own('ik_goals', goals, namespace=name, remappings=everybody)
             return
         (track,) = self._tracks
         goals = {'frame': self._given['base_link'] or self._robot.root, **self._tool}
         places = self._known and self._given['description_file'] != SEED
-        goals |= track_at(self._given, track, self._arm if places else None, self._tell)
+        goals |= track_at(self._given, track, self._arm if places else None, self._report)
         if self._placed(goals, track, 'this arm'):
             yield self._own('ik_goals', goals)
 
     def _placed(self, goals: Mapping[str, Any], track: str, who: str) -> bool:
-        """Return whether there is a position for a track; tell if there is none."""
+        """Return whether there is a position for a track; report it if there is none."""
         if goals['track'] == NO_TRACK != track:
-            self._tell(
+            self._report(
                 f'{who} cannot follow a {track} with a fixed direction at any tested position, so there '
                 'is no track'
             )
@@ -422,12 +422,12 @@ def tools_of(given: Mapping[str, str]) -> tuple[dict[str, Tool], tuple[str, ...]
 
 
 def track_at(
-    given: Mapping[str, str], track: str, arm: Arm | None, tell: Callable[[str], None]
+    given: Mapping[str, str], track: str, arm: Arm | None, report: Callable[[str], None]
 ) -> dict[str, Any]:
     """Return the parameters of a track: where arguments want it, else where arm, if any, can follow it."""
     goals: dict[str, Any] = {'track': track}
     if arm is not None and not given['track_centre']:
-        tell(PLACING)
+        report(PLACING)
         goals |= placed(arm, track)
     if given['track_centre']:
         goals['centre'] = numbers('track_centre', given['track_centre'], 3)
@@ -463,7 +463,7 @@ def check_installed(starts: Iterable[Program]) -> None:
         try:
             get_package_prefix(start.package)
         except (PackageNotFoundError, OSError):  # OSError: no ROS environment at all
-            need = f'{start.asked_by} needs' if start.asked_by else 'the launch file needs'
+            need = f'{start.requested_by} needs' if start.requested_by else 'the launch file needs'
             raise InputError(_not_installed(need, start.package)) from None
 
 
@@ -479,13 +479,13 @@ def marker_possible() -> bool:
 
 def marker_of(name: str, root: str) -> dict[str, Any]:
     """Return namespace and remappings of the marker of a tool, in a namespace of the robot such as /lab."""
-    whole = (
+    shared = (
         'joint_states',
         'robot_description',
         'ik_node/get_parameters',
         'ik_node/set_parameters_atomically',
     )
-    remappings = [(each, f'{root}/{each}') for each in whole]
+    remappings = [(each, f'{root}/{each}') for each in shared]
     for each in ('home', 'stop', 'resume', 'project_pose', 'projected_pose'):
         remappings.append((f'ik_node/{each}', f'{root}/ik_node/{name}/{each}'))
     return {'namespace': name, 'remappings': tuple(remappings)}

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from ik_node.files import (
     fields,
     list_of,
     located,
+    number,
     one_of,
     parse_yaml,
     read_file,
@@ -32,6 +32,7 @@ MOTIONS = JOINT, LINE = 'joint', 'line'
 MOST_POINTS = 1000
 LONGEST_WAIT = 3600.0  # [s]
 LEAST_SPEED = 0.01
+FINITE = number(-1e9, 1e9)
 DIGITS = 6  # after the point in a file: micrometres and microradians
 HEADER = '# A program of ik_node: metres, radians, seconds. "ik_play FILE" checks and runs it.\n'
 
@@ -84,10 +85,10 @@ class Point:
             raise InputError(f'motion must be {" or ".join(MOTIONS)}, got {self.motion!r}')
         if self.motion == LINE and self.position is not None and self.direction is None:
             raise InputError('a line needs a direction of the tool')
-        object.__setattr__(self, 'speed', _number('speed', self.speed, LEAST_SPEED, 1.0))
-        object.__setattr__(self, 'wait', _number('wait', self.wait, 0.0, LONGEST_WAIT))
+        object.__setattr__(self, 'speed', number(LEAST_SPEED, 1.0)('speed', self.speed))
+        object.__setattr__(self, 'wait', number(0.0, LONGEST_WAIT)('wait', self.wait))
         if self.gripper is not None:
-            object.__setattr__(self, 'gripper', round(_number('gripper', self.gripper), DIGITS))
+            object.__setattr__(self, 'gripper', round(FINITE('gripper', self.gripper), DIGITS))
 
     def _round(self, name: str, values: Iterable[float]) -> None:
         object.__setattr__(self, name, tuple(round(float(x), DIGITS) for x in values))
@@ -207,11 +208,4 @@ def _plain(point: Point) -> dict[str, Any]:
 def _joints(name: str, values: Any, some: bool = False) -> dict[str, float]:
     if not isinstance(values, Mapping) or (some and not values):
         raise InputError(f'{name} must give a position for each joint, got {values!r}')
-    return {str(joint): round(_number(f'{name} {joint}', value), DIGITS) for joint, value in values.items()}
-
-
-def _number(name: str, value: Any, low: float = -1e9, high: float = 1e9) -> float:
-    number = yaml_number(value)
-    if number is None or not math.isfinite(number) or not low <= number <= high:
-        raise InputError(f'{name} must be a number from {low:g} to {high:g}, got {value!r}')
-    return number
+    return {str(joint): round(FINITE(f'{name} {joint}', value), DIGITS) for joint, value in values.items()}

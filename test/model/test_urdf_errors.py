@@ -19,10 +19,9 @@ from small_arm import GOOD, broken
 from ik_node import errors
 from ik_node.errors import ChainError, InputError, UrdfError, XacroError, XmlError
 from ik_node.model.arm import default_tip
-from ik_node.model.urdf.description import load_description
+from ik_node.model.urdf.description import explain, load_description
 from ik_node.model.urdf.elements import MOST_CHARACTERS
 from ik_node.model.urdf.reader import read_urdf
-from ik_node.model.urdf.xacro_errors import explain
 
 
 def rows_of(table: str) -> list[list[str]]:

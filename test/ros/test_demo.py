@@ -85,7 +85,7 @@ def test_the_option_of_earlier_versions_is_told_as_the_one_of_now():
         (['--track', 'zigzag'], 'track must be one of none, circle'),
         (['--track', 'line', 'line'], 'track must be one track, got 2: line line'),
         (['--description-file', 'two_arms', '--teleop'], '--teleop is for robots with one tool'),
-        (['--params-file', 'README.md'], 'README.md as a ROS parameter file'),
+        (['--params-file', 'README.md'], 'cannot read ROS parameter file'),
         (['--serial-port', 'emulated', '--profile', 'omx_f'], 'give the URDF of the arm as description_file'),
         (
             ['--serial-port', 'emulated', '--description-file', 'seed_arm'],

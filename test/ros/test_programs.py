@@ -90,10 +90,10 @@ def test_it_keeps_no_reports_on_goals_of_others():
         for number in range(100):
             said = {'goal_number': number, 'goal_stamp': f'{number}.5', 'state': 'moving', 'status': 'solved'}
             values = [KeyValue(key=key, value=str(value)) for key, value in said.items()]
-            sent._hear(DiagnosticStatus(message='solved', values=values))
+            sent._on_status(DiagnosticStatus(message='solved', values=values))
             sizes.append(sum(len(kept) for kept in vars(sent).values() if hasattr(kept, 'clear')))
         assert set(sizes) == {0}
-        assert (sent._other, sent._latest) == (99, 99.5)
+        assert (sent._other_number, sent._other_stamp) == (99, 99.5)
         sent.close()
 
 
@@ -269,10 +269,10 @@ class Parameters:
 @pytest.fixture
 def player(monkeypatch):
     made = object.__new__(Player)
-    made._parameters, made._looking, made._speed, made._base = Parameters(), False, 0.4, 1.0
-    made._seen, made._asked, made._ended, made._reporters = 0.0, 0.0, None, {1}
+    made._parameters, made._reading_speed, made._speed, made._base = Parameters(), False, 0.4, 1.0
+    made._now, made._read_at, made._ended, made._reporters = 0.0, 0.0, None, {1}
     made._parameters.of_node = 0.4  # as the program has set it
-    monkeypatch.setattr(Player, '_found', lambda _: {1})
+    monkeypatch.setattr(Player, '_publishers', lambda _: {1})
     made.runner = SimpleNamespace(active=False)
     monkeypatch.setattr(Player, 'release', lambda _: None)
     return made
@@ -284,7 +284,7 @@ def test_a_speed_that_an_operator_lowers_stays(player, moment, lowered):
     known = player._parameters
     known.answer()  # what was read before the operator came
     for time in range(3):
-        player._seen = float(time)
+        player._now = float(time)
         if time == 1:
             known.of_node = lowered or known.of_node
             known.answer()

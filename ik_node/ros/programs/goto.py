@@ -31,7 +31,7 @@ from ik_node.steady import steady
 from ik_node.tracks import tip_pose
 
 PATIENCE = 10.0  # [s] for ik_node to appear, and to answer
-HEARD = QoSProfile(depth=100)
+STATUS_QOS = QoSProfile(depth=100)
 ENDS = ('arrived', 'held', 'stopped')
 ARM = 'ik_node'
 SILENT = f'{ARM} exists, but has not responded within {PATIENCE:g} s. {OTHER_USER}'
@@ -40,7 +40,7 @@ SILENT = f'{ARM} exists, but has not responded within {PATIENCE:g} s. {OTHER_USE
 class Goto:
     """A node that sends goals for a tool and receives the reports on them."""
 
-    _met: Neighbours
+    _neighbours: Neighbours
 
     def __init__(self, tool: str = '') -> None:
         """tool: its name where there are several."""
@@ -51,9 +51,9 @@ class Goto:
         self._stamp = ''  # of the goal, once it is sent
         self._unread: deque[dict[str, str]] = deque()  # reports on the goal
         self._number = 0  # of the goal
-        self._other, self._latest = 0, 0.0  # highest number and stamp of other goals that moved the arm
-        self._hearing = subscribe(
-            self._node, DiagnosticStatus, f'{ARM}/{self._prefix}status', self._hear, HEARD
+        self._other_number, self._other_stamp = 0, 0.0  # the highest of other goals that moved the arm
+        self._statuses = subscribe(
+            self._node, DiagnosticStatus, f'{ARM}/{self._prefix}status', self._on_status, STATUS_QOS
         )
 
     def close(self) -> None:
@@ -81,21 +81,21 @@ class Goto:
         """
         publisher = self._node.create_publisher(type(message), self._prefix + topic, 1)
         self._wait(
-            lambda: publisher.get_subscription_count() and self._hearing.get_publisher_count(),
+            lambda: publisher.get_subscription_count() and self._statuses.get_publisher_count(),
             f'{ARM} is not running: {publisher.topic_name} has no subscriber',
         )
-        met = self._met = Neighbours(self._node, 'ik_goto', sends=[self._prefix + topic])
-        self._wait(lambda: met.settled or met.arms, '')
+        neighbours = self._neighbours = Neighbours(self._node, 'ik_goto', sends=[self._prefix + topic])
+        self._wait(lambda: neighbours.settled or neighbours.arms, '')
         end = steady() + LATE + PERIOD  # within which an arm that looks for others has found them
-        while met.arms and all(one.waits for one in met.arms) and steady() < end:
+        while neighbours.arms and all(one.waits for one in neighbours.arms) and steady() < end:
             self.spinner.spin(0.1)
-        if refused := met.foreign():
+        if refused := neighbours.foreign():
             raise InputError(refused)
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._stamp = stamp_text(message.header.stamp)
         publisher.publish(message)
         self._wait(
-            lambda: self._unread or self._latest > float(self._stamp),
+            lambda: self._unread or self._other_stamp > float(self._stamp),
             SILENT,
         )
         if not self._unread:  # not all goals of a stream are reported
@@ -108,7 +108,7 @@ class Goto:
                 say(report['message'])
                 if report['status'] == 'rejected' or report['state'] in ENDS:
                     return 0 if report['state'] == 'arrived' and report['status'] == 'solved' else 1
-            if self._other > self._number:
+            if self._other_number > self._number:
                 say(self._replaced())
                 return 1
             if not reporters & self._reporters():  # a node that was started later does not know the goal
@@ -118,12 +118,12 @@ class Goto:
             self.spinner.spin(1.0)
 
     def _replaced(self) -> str:
-        said = 'another goal has replaced this one'
-        one = next((one for one in self._met.others if one.program == 'ik_goals'), None)
+        sentence = 'another goal has replaced this one'
+        one = next((one for one in self._neighbours.others if one.program == 'ik_goals'), None)
         if one is None:
-            return said
+            return sentence
         return (
-            f'{said}: {one} sends goals along a track. Choose the track none on the page, or start '
+            f'{sentence}: {one} sends goals along a track. Choose the track none on the page, or start '
             'ik_demo with --track none'
         )
 
@@ -137,19 +137,19 @@ class Goto:
         self._wait(future.done, SILENT)
         say(future.result().message)
 
-    def _hear(self, status: DiagnosticStatus) -> None:
+    def _on_status(self, status: DiagnosticStatus) -> None:
         report = report_values(status)
         number, stamp = count_in(report.get('goal_number')), report.get('goal_stamp')
         if stamp and stamp == self._stamp:
             self._unread.append(report)
             self._number = max(self._number, number)
         elif report.get('state') == 'moving':
-            self._other = max(self._other, number)
-            self._latest = max(self._latest, yaml_number(stamp) or 0.0)
+            self._other_number = max(self._other_number, number)
+            self._other_stamp = max(self._other_stamp, yaml_number(stamp) or 0.0)
 
     def _reporters(self) -> set[tuple[int, ...]]:
         """Return the ids of the publishers of reports."""
-        return graph.publisher_ids(self._node, self._hearing.topic_name)
+        return graph.publisher_ids(self._node, self._statuses.topic_name)
 
     def _parameters(self, *names: str) -> list[tuple[float, ...]]:
         names = tuple(self._of_tool + name for name in names)
@@ -194,8 +194,8 @@ def _goto(arguments: argparse.Namespace) -> int:
     goto, sent = Goto(arguments.tool), False
     goto.spinner.handle_signals()
     try:
-        place = np.array((arguments.x, arguments.y, arguments.z))
-        topic, message = goto.goal(place, direction, arguments.line, arguments.frame)
+        position = np.array((arguments.x, arguments.y, arguments.z))
+        topic, message = goto.goal(position, direction, arguments.line, arguments.frame)
         sent = True
         return goto.send(topic, message)
     except KeyboardInterrupt:

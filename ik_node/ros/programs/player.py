@@ -28,10 +28,10 @@ from ik_node.teach.runner import Order, Runner, disturbance
 
 ARM = 'ik_node'
 SPEED = 'speed_scaling'
-HEARD = QoSProfile(depth=100)
+STATUS_QOS = QoSProfile(depth=100)
 REST = 0.3  # [s] without a motion after which an arm is at rest
 STILL = 2e-3  # [rad or m] by which measured joints at rest differ: more than a step of a servo, 1.5e-3 rad
-LOOK = 0.5  # [s] from one look at the speed to the next
+SPEED_PERIOD = 0.5  # [s] between two requests of the speed
 PATIENCE = 10.0  # [s] for ik_node to appear, and for an arm to come to rest
 
 
@@ -43,9 +43,9 @@ class Player:
     begin, such as a stop.
     """
 
-    def __init__(self, node: Node, met: Neighbours, tool: str = '') -> None:
-        """met: the other programs. tool: its name where there are several."""
-        self._met = met
+    def __init__(self, node: Node, neighbours: Neighbours, tool: str = '') -> None:
+        """neighbours: the other programs. tool: its name where there are several."""
+        self._neighbours = neighbours
         self._node, prefix = node, f'{tool}/' if tool else ''
         self._topic = f'{ARM}/{prefix}status'
         self._joints_goals = node.create_publisher(JointState, f'{prefix}goal_joints', 1)
@@ -53,18 +53,18 @@ class Player:
         self._stop = node.create_client(Trigger, f'{ARM}/{prefix}stop')
         self._parameters = RemoteParameters(node, ARM, [SPEED], on_set=self._speed_answered)
         self._settings = RemoteSettings(node)
-        self._hearing: list[Subscription] = []
+        self._subscriptions: list[Subscription] = []
         self._reports: deque[dict[str, str]] = deque()
         self.runner: Runner | None = None
         self.interruption = ''
         self._reporters: set[tuple[int, ...]] = set()
         self._base = self._speed = math.nan  # speed_scaling before the run, and at present
         self._ended: float | None = None  # when the run ended [s]
-        self._asked = -math.inf  # when the speed was looked at [s]
-        self._looking = False  # at the speed, before another one is set
+        self._read_at = -math.inf  # when the speed was requested [s]
+        self._reading_speed = False  # before another one is set
         self.joints: dict[str, float] = {}  # positions by name, while it listens
-        self._rested: Mapping[str, float] = {}  # joints since the arm is at rest
-        self._since = self._deadline = self._seen = math.inf  # times [s]
+        self._rest_joints: Mapping[str, float] = {}  # joints since the arm is at rest
+        self._rest_since = self._deadline = self._now = math.inf  # times [s]
 
     @property
     def settings(self) -> RobotSettings | None:
@@ -79,35 +79,35 @@ class Player:
     @property
     def prepared(self) -> bool:
         """Whether settings and joints are known, the arm is at rest, and nothing has interrupted."""
-        resting = self._since + REST <= self._seen and self._met.settled
-        return resting and not self.interruption and self.settings is not None and bool(self._found())
+        resting = self._rest_since + REST <= self._now and self._neighbours.settled
+        return resting and not self.interruption and self.settings is not None and bool(self._publishers())
 
     def prepare(self, now: float) -> None:
         """Begin to listen, at now [s]."""
-        if not self._hearing:
-            self._hearing = [
-                subscribe(self._node, DiagnosticStatus, self._topic, self._hear, HEARD),
-                subscribe(self._node, JointState, 'joint_states', self._move, STREAM),
+        if not self._subscriptions:
+            self._subscriptions = [
+                subscribe(self._node, DiagnosticStatus, self._topic, self._on_status, STATUS_QOS),
+                subscribe(self._node, JointState, 'joint_states', self._on_joints, STREAM),
             ]
         self._reports.clear()
         self.joints.clear()
         self.interruption, self._deadline = '', now + PATIENCE
-        self._rested, self._since = {}, math.inf
+        self._rest_joints, self._rest_since = {}, math.inf
         self._settings.reset()
         self._settings.refresh()
 
     def run(self, runner: Runner, speed: float) -> None:
         """Follow a runner until it ends. speed: the speed_scaling of ik_node without a program."""
         self.runner, self._base, self._speed, self._ended = runner, speed, speed, None
-        self._reporters = self._found()
+        self._reporters = self._publishers()
         self._parameters.reset()
-        self._asked, self._looking = -math.inf, False
+        self._read_at, self._reading_speed = -math.inf, False
 
     def release(self) -> None:
         """Listen no longer."""
-        for subscription in self._hearing:
+        for subscription in self._subscriptions:
             self._node.destroy_subscription(subscription)
-        self._hearing = []
+        self._subscriptions = []
 
     def stop(self) -> Any:
         """Stop the arm; return the future response, None without ik_node."""
@@ -115,13 +115,13 @@ class Player:
 
     def update(self, now: float) -> None:
         """Do what is due at now [s]."""
-        self._seen = now
+        self._now = now
         if self.runner is None:
             self._prepare(now)
             return
         while self._reports:
             self.runner.hear(self._reports.popleft(), now)
-        if not self._reporters & self._found():  # a node that was started later does not know the goal
+        if not self._reporters & self._publishers():  # a node that was started later does not know the goal
             self.runner.end('ik_node has ended or cannot be reached')
         self._watch_speed(self.runner, now)
         order = self.runner.due(now, self.joints)
@@ -134,7 +134,7 @@ class Player:
             self._end(now)
 
     def _prepare(self, now: float) -> None:
-        if not self._hearing:
+        if not self._subscriptions:
             return
         moving = False
         while self._reports:
@@ -143,15 +143,17 @@ class Player:
                 moving = True
             else:
                 self.interruption = self.interruption or disturbance(report)
-        self.interruption = self.interruption or (self._met.foreign() if self._met.settled else '')
+        self.interruption = self.interruption or (
+            self._neighbours.foreign() if self._neighbours.settled else ''
+        )
         if self.settings is None and not (self._settings.reading or self._settings.failure):
             self._settings.refresh()
-        rested, joints = self._rested, self.joints.items()
+        rested, joints = self._rest_joints, self.joints.items()
         if moving or any(abs(value - rested.get(name, math.inf)) > STILL for name, value in joints):
-            self._rested, self._since = dict(self.joints), now
+            self._rest_joints, self._rest_since = dict(self.joints), now
         if self._settings.failure:
             self.interruption = self._settings.failure
-        elif now > self._deadline and self._since is not math.inf and self._since + REST > now:
+        elif now > self._deadline and self._rest_since is not math.inf and self._rest_since + REST > now:
             self.interruption = f'the arm has not come to rest within {PATIENCE:g} s'
         elif now > self._deadline and not self.prepared:
             self.interruption = self.interruption or f'{ARM} is not running, or there are no joint_states'
@@ -186,8 +188,8 @@ class Player:
         if abs(speed - self._speed) > 1e-9:
             self._base = self._speed = speed
             runner.end(f'{SPEED} was changed to {speed:g} in the meantime')
-        elif now > self._asked + LOOK:
-            self._asked = now
+        elif now > self._read_at + SPEED_PERIOD:
+            self._read_at = now
             self._parameters.refresh()
 
     def _end(self, now: float) -> None:
@@ -205,16 +207,16 @@ class Player:
 
         Another one stays: an operator may just have lowered it.
         """
-        if not self._looking:
-            self._looking, self._asked = True, -math.inf
+        if not self._reading_speed:
+            self._reading_speed, self._read_at = True, -math.inf
             self._parameters.reset()
         present = self._parameters.values.get(SPEED)
         if present is None:  # not answered yet
-            if self._seen > self._asked + LOOK:
-                self._asked = self._seen
+            if self._now > self._read_at + SPEED_PERIOD:
+                self._read_at = self._now
                 self._parameters.refresh()
-            return bool(self._reporters & self._found())
-        self._looking = False
+            return bool(self._reporters & self._publishers())
+        self._reading_speed = False
         if abs(present - self._speed) > 1e-9:
             return False
         if not self._parameters.set(**{SPEED: speed}):
@@ -226,13 +228,14 @@ class Player:
         if rejection and self.runner is not None:
             self.runner.end(f'{SPEED}: {rejection}')
 
-    def _hear(self, status: DiagnosticStatus) -> None:
+    def _on_status(self, status: DiagnosticStatus) -> None:
         self._reports.append(report_values(status))
 
-    def _move(self, message: JointState) -> None:
+    def _on_joints(self, message: JointState) -> None:
         with contextlib.suppress(InputError):  # ik_node rejects it too
             self.joints |= measured_values(message)
 
-    def _found(self) -> set[tuple[int, ...]]:
+    def _publishers(self) -> set[tuple[int, ...]]:
         """Return the ids of the publishers of reports."""
-        return graph.publisher_ids(self._node, self._hearing[0].topic_name) if self._hearing else set()
+        topics = [one.topic_name for one in self._subscriptions[:1]]
+        return graph.publisher_ids(self._node, topics[0]) if topics else set()
