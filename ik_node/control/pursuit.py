@@ -23,7 +23,7 @@ from ruckig import Trajectory as RuckigTrajectory
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.tracking import KEPT, LEAST_ROOM, MOST_ROOM
+from ik_node.kernels.tracking import LEAST_ROOM, MOST_ROOM, SHARE_AFTER_HIT
 
 from .trajectory import MotionState
 
@@ -250,7 +250,7 @@ class Pursuit:
     def _yield(self, after: Array, target: Array, dt: float) -> None:
         """Continue from after with a lower share: a limit was reached. after, target: (3, n)."""
         lower = max(float(self._share[0]) - FALL * dt, 0.0)
-        self._aim, k = min(self._aim, lower), min(lower, KEPT)
+        self._aim, k = min(self._aim, lower), min(lower, SHARE_AFTER_HIT)
         self._share, self._lack = np.array([k, 0.0, 0.0]), np.zeros(self.n)
         self._calm = (after - k * target) / (1.0 - k)
 

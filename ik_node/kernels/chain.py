@@ -118,14 +118,14 @@ def keep_twist(q, limits, row):
     first, hand = int(limits[row, FIRST_VARIABLE]), limits[row + 1, HAND]
     last = first + 2
     twist = q[first] + hand * q[last]
-    wanted = min(max(twist, limits[row + 2, 0]), limits[row + 2, 1])
-    if wanted == twist:
+    target = min(max(twist, limits[row + 2, 0]), limits[row + 2, 1])
+    if target == twist:
         return
-    wanted += 1e-12 if wanted > twist else -1e-12  # rounding stays inside
+    target += 1e-12 if target > twist else -1e-12  # rounding stays inside
     for half in (0.5, 1.0, 1.0):  # what one joint cannot do for its limits is left to the other
-        less = q[first] + hand * q[last] - wanted
+        less = q[first] + hand * q[last] - target
         q[first] = min(max(q[first] - half * less, limits[0, first]), limits[1, first])
-        less = q[first] + hand * q[last] - wanted
+        less = q[first] + hand * q[last] - target
         q[last] = min(max(q[last] - hand * less, limits[0, last]), limits[1, last])
 
 
@@ -334,23 +334,24 @@ def goal_errors(joints, frames, goal):
 
 
 @compiled
+def error_vectors(joints, frames, goal):
+    """Return the vectors from tool point to goal and from tool axis to goal.direction, as six numbers.
+
+    The latter is zero if no direction is given.
+    """
+    m = joints.shape[0]
+    x, y, z = goal[0] - frames[2 * m, 0], goal[1] - frames[2 * m, 1], goal[2] - frames[2 * m, 2]
+    if isnan(goal[DIRECTION]):
+        return x, y, z, 0.0, 0.0, 0.0
+    u, v = goal[DIRECTION] - frames[2 * m + 1, 0], goal[DIRECTION + 1] - frames[2 * m + 1, 1]
+    return x, y, z, u, v, goal[DIRECTION + 2] - frames[2 * m + 1, 2]
+
+
+@compiled
 def squared_errors(joints, frames, goal):
     """Return (squared position error [m^2], squared chord between the directions)."""
-    m = joints.shape[0]
-    x, y, z = (
-        goal[0] - frames[2 * m, 0],
-        goal[1] - frames[2 * m, 1],
-        goal[2] - frames[2 * m, 2],
-    )
-    position = x * x + y * y + z * z
-    if isnan(goal[DIRECTION]):
-        return position, 0.0
-    x, y, z = (
-        goal[DIRECTION] - frames[2 * m + 1, 0],
-        goal[DIRECTION + 1] - frames[2 * m + 1, 1],
-        goal[DIRECTION + 2] - frames[2 * m + 1, 2],
-    )
-    return position, x * x + y * y + z * z
+    x, y, z, u, v, w = error_vectors(joints, frames, goal)
+    return x * x + y * y + z * z, u * u + v * v + w * w
 
 
 @compiled
@@ -384,21 +385,10 @@ def normal_equations(joints, frames, goal, weight, jac, hessian, gradient):
     Writes hessian (n, n), lower half, and gradient (n,), the right-hand side.
     weight [m]: metres of position error that count as much as one radian.
     """
-    m = joints.shape[0]
-    n = gradient.shape[0]
+    n, w = gradient.shape[0], 0.0 if isnan(goal[DIRECTION]) else weight
     jacobian(joints, frames, jac)
-    ex, ey, ez = (
-        goal[0] - frames[2 * m, 0],
-        goal[1] - frames[2 * m, 1],
-        goal[2] - frames[2 * m, 2],
-    )
-    if isnan(goal[DIRECTION]):
-        w, fx, fy, fz = 0.0, 0.0, 0.0, 0.0
-    else:
-        w = weight
-        fx = w * (goal[DIRECTION] - frames[2 * m + 1, 0])
-        fy = w * (goal[DIRECTION + 1] - frames[2 * m + 1, 1])
-        fz = w * (goal[DIRECTION + 2] - frames[2 * m + 1, 2])
+    ex, ey, ez, fx, fy, fz = error_vectors(joints, frames, goal)
+    fx, fy, fz = w * fx, w * fy, w * fz
     for i in range(n):
         a, b, c = jac[i, 0], jac[i, 1], jac[i, 2]
         d, e, f = w * jac[i, 3], w * jac[i, 4], w * jac[i, 5]
@@ -534,10 +524,10 @@ def serve_lateral(joints, tool, limits, goal, roll, seed, q):
         )
         if b * b + c * c > 1e-18:
             low, high = limits[0, roll], limits[1, roll]
-            wanted = q[roll] + atan2(c, b)
-            turned_there = wrap_into_limits(wanted, seed[roll], low, high)
+            target = q[roll] + atan2(c, b)
+            turned_there = wrap_into_limits(target, seed[roll], low, high)
             if isnan(turned_there):
-                turned_there = low if cos(low - wanted) > cos(high - wanted) else high
+                turned_there = low if cos(low - target) > cos(high - target) else high
             q[roll] = turned_there
             forward(joints, tool, q, frames)
     return angle_between(frames[2 * m + 2], goal[LATERAL:])

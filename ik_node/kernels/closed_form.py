@@ -194,6 +194,8 @@ def parallel_pairs(form, limits, goal, seed, work, pairs):
     w1, r1, u, w5 = form[W1], form[C1], form[U], form[W5]
     r5, p0, d0 = form[C5], form[P0], form[D0]
     scale = 1.0 / form[KIND, SIZE]
+    # u components of the goal, joint 1 taken back, and of the tool as joint 5 holds it, of direction and of
+    # point as a share of SIZE: ad + bd c1 + cd s1 = a5 + b5 c5 + e5 s5, and likewise ap .. and g5 ..
     x, y, z = goal[0] - r1[0], goal[1] - r1[1], goal[2] - r1[2]
     ad, bd, cd = harmonics(w1, u[0], u[1], u[2], goal[DIRECTION], goal[DIRECTION + 1], goal[DIRECTION + 2])
     ap, bp, cp = harmonics(w1, u[0], u[1], u[2], x, y, z)
@@ -209,9 +211,9 @@ def parallel_pairs(form, limits, goal, seed, work, pairs):
         k5 * scale,
     )
 
-    if form[KIND, FREE_ROLL] != 0.0:
+    if form[KIND, FREE_ROLL] != 0.0:  # joint 5 is on neither side of the point's: bp c1 + cp s1 = right_p
         length = sqrt(bp * bp + cp * cp)
-        if length < 1e-9:  # the goal lies on axis 1: only the direction asks for q1
+        if length < 1e-9:  # the goal lies on axis 1: only the direction determines q1
             bp, cp, right_p = bd, cd, right_d
             length = sqrt(bp * bp + cp * cp)
             if length < 1e-9:
@@ -259,6 +261,7 @@ def parallel_pairs(form, limits, goal, seed, work, pairs):
     for k in range(4):
         v2[k] *= size
     perpendicular_plane(v1, v2, n1, n2)
+    # |x0 + N z|^2 = 2, one from either circle, leaves |z|^2 = 2 - |x0|^2
     x0, x1 = first * v1[0] + second * v2[0], first * v1[1] + second * v2[1]
     x2, x3 = first * v1[2] + second * v2[2], first * v1[3] + second * v2[3]
     square = 2.0 - first * first - second * second
@@ -287,6 +290,7 @@ def parallel_pairs(form, limits, goal, seed, work, pairs):
     a1, b1 = a1 * cf + b1 * sf, b1 * cf - a1 * sf
     c2, s2 = cf * cf - sf * sf, 2.0 * cf * sf
     a2, b2 = a2 * c2 + b2 * s2, b2 * c2 - a2 * s2
+    # times (1 + t^2)^2 with t the tangent of half the angle: a quartic
     quartic, roots, stops = work[4], work[5], work[6]
     quartic[0] = k0 + a1 + a2
     quartic[1] = 2.0 * b1 + 4.0 * b2
@@ -372,14 +376,14 @@ def wrist_candidates(form, goal, pair, out):
             continue
         fx, fy, fz = rotate_axis_angle(u, cos(q2 + q3), -sin(q2 + q3), dx, dy, dz)
         wf = w4[0] * fx + w4[1] * fy + w4[2] * fz
-        wanted = (wf - ax) / swing
-        if abs(wanted) > 1.0 + ROOT_SLACK:
+        needed = (wf - ax) / swing
+        if abs(needed) > 1.0 + ROOT_SLACK:
             continue
-        wanted = min(max(wanted, -1.0), 1.0)
-        tilt = sqrt(1.0 - wanted * wanted)
+        needed = min(max(needed, -1.0), 1.0)
+        tilt = sqrt(1.0 - needed * needed)
         for flip in range(1 if tilt == 0.0 else 2):
             t = tilt if flip == 0 else -tilt
-            c5, s5 = (bx * wanted - cx * t) / swing, (cx * wanted + bx * t) / swing
+            c5, s5 = (bx * needed - cx * t) / swing, (cx * needed + bx * t) / swing
             ex, ey, ez = rotate_axis_angle(w5, c5, s5, d0[0], d0[1], d0[2])
             we = w4[0] * ex + w4[1] * ey + w4[2] * ez
             sine = w4[0] * (ey * fz - ez * fy) + w4[1] * (ez * fx - ex * fz) + w4[2] * (ex * fy - ey * fx)

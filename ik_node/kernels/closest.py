@@ -59,6 +59,12 @@ def curved_equations(joints, frames, goal, weight, rows, hessian, gradient, scal
     would have on the diagonal. rows (m, 13) is scratch: of each joint the motion of the tool point (3)
     and axis (3), the cross products of the position error (3) and of the goal's direction (3, with its
     factor) with the axis, and the change of the cosine between the directions.
+
+    With e the position error, c the cosine, f(c) = weight^2 angle^2 / 2, and a_i and c_i the changes of tool
+    point and cosine by joint i:
+        gradient_i = a_i . e - f' c_i,
+        hessian_ij = a_i . a_j - e . (da_i / dq_j) + f'' c_i c_j + f' (dc_i / dq_j).
+    A joint j nearer the base turns what joint i moves: da_i / dq_j = w_j cross a_i. Likewise for the axis.
     """
     m = joints.shape[0]
     px, py, pz = frames[2 * m, 0], frames[2 * m, 1], frames[2 * m, 2]
@@ -66,12 +72,13 @@ def curved_equations(joints, frames, goal, weight, rows, hessian, gradient, scal
     ex, ey, ez = goal[0] - px, goal[1] - py, goal[2] - pz
     gx, gy, gz = goal[DIRECTION], goal[DIRECTION + 1], goal[DIRECTION + 2]
     square = weight * weight
-    first, second = 0.0, 0.0  # derivatives of angle^2 / 2 by the cosine
+    # f' and f'': of angle^2 / 2 by the cosine they are -angle / sin and (1 - angle cos / sin) / sin^2
+    first, second = 0.0, 0.0
     if isnan(gx):
         gx, gy, gz, square = 0.0, 0.0, 0.0, 0.0
     else:
         angle = angle_between(frames[2 * m + 1], goal[DIRECTION:LATERAL])
-        if angle < 1e-3:
+        if angle < 1e-3:  # the first terms of their series, exact to rounding
             first, second = -1.0 - angle * angle / 6.0, 1.0 / 3.0
         else:
             sine = max(sin(angle), 1e-6)
@@ -104,13 +111,13 @@ def curved_equations(joints, frames, goal, weight, rows, hessian, gradient, scal
         gradient[i] += a[0] * ex + a[1] * ey + a[2] * ez - first * a[12]
         scale[i] += a[0] * a[0] + a[1] * a[1] + a[2] * a[2]
         scale[i] += square * (a[3] * a[3] + a[4] * a[4] + a[5] * a[5])
-        for base in range(k + 1):  # nearer the base: it turns what joint k moves
+        for base in range(k + 1):
             b = rows[base]
             value = second * a[12] * b[12]
             for c in range(3):
                 value += (b[c] - b[c + 6]) * a[c] + b[c + 9] * a[c + 3]
             j = int(joints[base, VARIABLE])
-            if i == j and base != k:
+            if i == j and base != k:  # two joints of one variable: entries (base, k) and (k, base)
                 value *= 2.0
             hessian[max(i, j), min(i, j)] += value
 
@@ -243,7 +250,7 @@ def descend_newton(joints, tool, limits, goal, weight, share, ceiling, q, frames
     position, direction = goal_errors(joints, frames, goal)
     damping, poor = 1e-3, 0
     for _ in range(60):
-        cost = 0.5 * (position * position + weight * weight * direction * direction)
+        cost = penalty(position, direction, weight)
         least = share * weight * weight * direction * direction + 1e-15 * position * position
         curved_equations(joints, frames, goal, weight, rows, hessian, gradient, scale)
         if limits.shape[0] > 2:
@@ -259,7 +266,7 @@ def descend_newton(joints, tool, limits, goal, weight, share, ceiling, q, frames
                 shorten(q, trial, largest)
                 forward(joints, tool, trial, frames)
                 position, direction = goal_errors(joints, frames, goal)
-                new = 0.5 * (position * position + weight * weight * direction * direction)
+                new = penalty(position, direction, weight)
                 if new < cost:
                     break
             damping = max(3.0 * damping, 1e-13)
@@ -556,11 +563,13 @@ def fold(a, b, target, side):
     most = abs(a) * abs(b)
     if most < 1e-12:
         return False, 0.0, 0.0
+    # |target|^2 = |a|^2 + |b|^2 + 2 |a| |b| cos of the angle between the links
     square = target.real * target.real + target.imag * target.imag
     square -= a.real * a.real + a.imag * a.imag + b.real * b.real + b.imag * b.imag
     ratio = 0.5 * square / most
     if abs(ratio) > 1.0 + 1e-9 or (side == 1 and abs(ratio) >= 1.0):
         return False, 0.0, 0.0
+    # beta is counted from the links as they are, whose own angles differ already
     bend = acos(min(max(ratio, -1.0), 1.0))
     beta = (bend if side == 0 else -bend) + phase(a) - phase(b)
     return True, phase(target) - phase(a + b * phasor(beta)), beta
@@ -589,6 +598,7 @@ def solve_triangle_nearest(form, limits, l1, l2, end, target, theta0, seed, tria
     feasible stretch: a joint at a limit, or the elbow straight or folded. Each of these leaves a
     triangle of two links. Returns the distance of theta from theta0, inf if there is none.
     """
+    # case 0: theta0; 1 to 6: joint 1, 2 or 3 at a limit; 7 and 8: the elbow straight or folded
     best, least = inf, inf
     for case in range(9):
         joint, angle = 0, 0.0
@@ -599,6 +609,7 @@ def solve_triangle_nearest(form, limits, l1, l2, end, target, theta0, seed, tria
             angle = planar_sign(form, joint) * limits[case % 2, joint]
         elif case > 6:
             joint, angle = 2, phase(l1) - phase(l2) + (pi if case == 8 else 0.0)
+        # the chain target = e^(i a2) (l1 + e^(i a3) (l2 + e^(i a4) end)) with one angle, or theta, given
         for side in range(2):
             if joint == 0:
                 reached, a2, a3 = fold(l1, l2, target - phasor(theta0) * end, side)
@@ -624,7 +635,7 @@ def solve_triangle_nearest(form, limits, l1, l2, end, target, theta0, seed, tria
             if gap < best - 1e-9 or move < least:
                 best, least = min(gap, best), move
                 q[1], q[2], q[3] = trial[1], trial[2], trial[3]
-        if case == 0 and best < inf:
+        if case == 0 and best < inf:  # theta0 itself
             break
     return best
 
@@ -640,15 +651,19 @@ def planar_problem(form, goal, plane, q1, q5):
     w1, r1, u, r2, r4 = form[W1], form[C1], form[U], form[C2], form[END]
     w5, r5, p0, d0 = form[W5], form[C5], form[P0], form[D0]
     c1, s1, c5, s5 = cos(q1), sin(q1), cos(q5), sin(q5)
+    # p: the goal, joint 1 taken back; e: the tool point as joint 5 holds it
     px, py, pz = rotate_axis_angle(w1, c1, -s1, goal[0] - r1[0], goal[1] - r1[1], goal[2] - r1[2])
     px, py, pz = px + r1[0], py + r1[1], pz + r1[2]
     ex, ey, ez = rotate_axis_angle(w5, c5, s5, p0[0] - r5[0], p0[1] - r5[1], p0[2] - r5[2])
     ex, ey, ez = ex + r5[0], ey + r5[1], ez + r5[2]
+    # joints 2, 3, 4 take e to p, but for what these differ along u
     target = in_plane(plane, px - r2[0], py - r2[1], pz - r2[2])
     end = in_plane(plane, ex - r4[0], ey - r4[1], ez - r4[2])
     off = u[0] * (px - ex) + u[1] * (py - ey) + u[2] * (pz - ez)
     if isnan(goal[DIRECTION]):
         return target, end, 0.0j, 0.0, off
+    # The cosine between the directions d and v, v turned by theta about u: (v . u) (d . u) along u, and in
+    # the plane Re(conj(d) e^(i theta) v) = |d v| cos(theta - phase(d conj(v))).
     dx, dy, dz = rotate_axis_angle(w1, c1, -s1, goal[DIRECTION], goal[DIRECTION + 1], goal[DIRECTION + 2])
     vx, vy, vz = rotate_axis_angle(w5, c5, s5, d0[0], d0[1], d0[2])
     turn = in_plane(plane, dx, dy, dz) * in_plane(plane, vx, vy, vz).conjugate()
@@ -663,13 +678,15 @@ def first_joint_angles(form, goal, q5, roots):
     Writes roots (2,) and returns (count, whether the plane is met); count 0 where the goal is on axis 1.
     """
     w1, r1, u, w5, r5, p0 = form[W1], form[C1], form[U], form[W5], form[C5], form[P0]
+    # height along u of the goal, joint 1 taken back: a + b cos q1 + c sin q1. That of the tool point, which
+    # joints 2, 3, 4 do not change, must be the same.
     a, b, c = harmonics(w1, u[0], u[1], u[2], goal[0] - r1[0], goal[1] - r1[1], goal[2] - r1[2])
     ex, ey, ez = rotate_axis_angle(w5, cos(q5), sin(q5), p0[0] - r5[0], p0[1] - r5[1], p0[2] - r5[2])
     height = u[0] * (ex + r5[0] - r1[0]) + u[1] * (ey + r5[1] - r1[1]) + u[2] * (ez + r5[2] - r1[2])
     length = sqrt(b * b + c * c)
     if length < 1e-9 * form[KIND, SIZE]:
         return 0, False
-    ratio = (height - a) / length
+    ratio = (height - a) / length  # cos(q1 - phase of b + i c)
     if abs(ratio) >= 1.0:
         roots[0] = atan2(c, b) if ratio > 0.0 else atan2(-c, -b)
         return 1, abs(ratio) < 1.0 + 1e-9
@@ -729,17 +746,21 @@ def bounding_arcs(form, limits, l1, l2, end, arcs):
             tip, heading, turned, radius = 0.0j, 0.0, 0.0, 0.0
             piece, first, left, usable = 0.0j, -1, senses, True
             row[FIRST], row[TURN] = 3.0, 0.0
+            # Along the chain, j = 3 its end: tip and heading of what comes before the first free joint, then
+            # rigid pieces from one free joint to the next. piece: vector of the present one as it was at its
+            # first joint; turned: the angles of the joints within it.
             for j in range(4):
                 at = case // 3**j % 3 if j < 3 else 0
                 if at == 0:
                     if first >= 0:  # the piece that began at the free joint first ends here
-                        sense = 1.0 if left & 1 else -1.0
+                        sense = 1.0 if left & 1 else -1.0  # along the line to the target, or against it
                         left >>= 1
                         radius += sense * abs(piece)
+                        # what turns the piece into the line, which has the angle 0 here
                         angle = phase(complex(sense, 0.0)) - phase(piece) - heading
                         row[A2 + first] = angle
                         heading += angle + turned
-                        if first == int(row[FIRST]):
+                        if first == int(row[FIRST]):  # it follows the target, see nearest_arc
                             row[TURN] = angle
                         else:
                             q = planar_sign(form, first + 1) * angle
@@ -771,6 +792,7 @@ def nearest_arc(form, limits, arcs, count, target):
     """(distance [m], row) of the arc nearest to target within the limits; arcs (k, 8): see bounding_arcs."""
     least, nearest = 1e300, 0
     for k in range(count):
+        # the line from the tip to the target meets the arc at its radius, if the first free joint gets there
         x, y = target.real - arcs[k, TIP_X], target.imag - arcs[k, TIP_Y]
         distance = abs(sqrt(x * x + y * y) - arcs[k, RADIUS])
         if distance >= least:
@@ -798,7 +820,7 @@ def angles_on_arc(form, limits, arc, target, seed, q):
 STEP = 0.05  # rad of joint 1 where the bound does not allow for more
 STEPS = (0.2, 1.6)  # rad of joint 5, least and most
 SLACK = 0.02  # share of the size by which half a step of joint 5 may move the tool point
-BESIDE = (0.5, 1.0)  # rad of joints 1 and 5: places on the same arc that differ by less are one
+BESIDE = (0.5, 1.0)  # rad of joints 1 and 5: candidates on the same arc that differ by less are one
 INSIDE = MOST_ARCS  # in place of the number of an arc: joints 2, 3, 4 reach the target
 
 
@@ -829,48 +851,49 @@ def speeds(form, goal):
 
 
 @compiled
-def add_place(places, count, value, arc, q):
-    """Put q (5,) with its distance and number of its arc into places (k, 7), nearest first; the new count.
+def add_candidate(candidates, count, value, arc, q):
+    """Put q (5,) with its distance and the number of its arc into candidates (k, 7), nearest first.
 
-    Of places beside each other on the same arc the nearer one is kept.
+    Returns the new count. Of candidates beside each other on the same arc the nearer one is kept.
     """
     for k in range(count):
         if (
-            places[k, 1] == arc
-            and abs(places[k, 2] - q[0]) < BESIDE[0]
-            and abs(places[k, 6] - q[4]) < BESIDE[1]
+            candidates[k, 1] == arc
+            and abs(candidates[k, 2] - q[0]) < BESIDE[0]
+            and abs(candidates[k, 6] - q[4]) < BESIDE[1]
         ):
-            if places[k, 0] <= value:
+            if candidates[k, 0] <= value:
                 return count
             for i in range(k, count - 1):
-                copy(places[i + 1], places[i])
+                copy(candidates[i + 1], candidates[i])
             count -= 1
             break
-    if count == places.shape[0]:
-        if places[count - 1, 0] <= value:
+    if count == candidates.shape[0]:
+        if candidates[count - 1, 0] <= value:
             return count
         count -= 1
     k = count
-    while k > 0 and places[k - 1, 0] > value:
-        copy(places[k - 1], places[k])
+    while k > 0 and candidates[k - 1, 0] > value:
+        copy(candidates[k - 1], candidates[k])
         k -= 1
-    places[k, 0], places[k, 1] = value, arc
+    candidates[k, 0], candidates[k, 1] = value, arc
     for i in range(5):
-        places[k, 2 + i] = q[i]
+        candidates[k, 2 + i] = q[i]
     return count + 1
 
 
 @compiled
-def scan_places(form, limits, goal, plane, l1, l2, seed, best, places):
-    """Fill places (k, 7) with distance [m], arc and q (5) of what may be nearest to the goal.
+def scan_candidates(form, limits, goal, plane, l1, l2, seed, best, candidates):
+    """Fill candidates (k, 7) with distance [m], arc and q (5) of what may be nearest to the goal.
 
     For given joints 1 and 5 the distance is exact (bounding_arcs). It changes with joint 1 no faster than
     speeds says: where it exceeds the least seen, that bound excludes a stretch of joint 1, which is passed
     over; elsewhere the steps are STEP, so that what is left out is within STEP and a step of joint 5 of a
-    place found on the same arc. best [m]: a distance that is reached. Returns (number of places, by how much
-    the distance may fall beside one [m]).
+    candidate found on the same arc. best [m]: a distance that is reached. Returns (number of candidates, by
+    how much the distance may fall beside one [m]).
     """
     arcs, q, trial = np.empty((MOST_ARCS, 8)), np.empty(5), np.empty(5)
+    # the ranges of joints 1 and 5: one turn is enough where they have more
     fast, slow, turning = speeds(form, goal)
     low1, high1, low5, high5 = limits[0, 0], limits[1, 0], limits[0, 4], limits[1, 4]
     if not stops_within_a_turn(limits, 0):
@@ -885,6 +908,7 @@ def scan_places(form, limits, goal, plane, l1, l2, seed, best, places):
         spacing = min(max(2.0 * SLACK * size / max(slow, 1e-9), STEPS[0]), STEPS[1])
         rows = ceil((high5 - low5) / spacing) + 1
         spacing = (high5 - low5) / max(rows - 1, 1)
+    # by how much the distance may fall between two values of joint 5, and of joint 1 too
     slack = 0.5 * spacing * slow + 1e-9
     if form[SIGNS, DEVIATION] > 0.0:
         slack += 1e-3 * size
@@ -897,13 +921,15 @@ def scan_places(form, limits, goal, plane, l1, l2, seed, best, places):
         reach = abs(l1) + abs(l2) + abs(end)
         q[0], safe, inside = low1, 0.0, False
         while True:
+            # a quick bound first: the distance along u, and how far the target is beyond the stretched chain
             target, height = goal_in_plane(form, goal, plane, q[0])
             off = abs(height - tool_height)
             beyond = max(abs(target) - reach, 0.0)
             value = sqrt(off * off + beyond * beyond)
             if value - margin < best:
                 edge, arc = nearest_arc(form, limits, arcs, number, target)
-                if safe <= 0.0:  # across an arc it may be inside or not
+                # joint 1 has to turn by edge / turning before the target can be across an arc
+                if safe <= 0.0:
                     inside = abs(target) <= reach and (
                         solve_triangle_nearest(form, limits, l1, l2, end, target, 0.0, seed, trial, q) < inf
                     )
@@ -917,10 +943,11 @@ def scan_places(form, limits, goal, plane, l1, l2, seed, best, places):
                     arc = INSIDE
                 else:
                     angles_on_arc(form, limits, arcs[arc], target, seed, q)
-                count = add_place(places, count, value, arc, q)
+                count = add_candidate(candidates, count, value, arc, q)
                 best = min(best, value)
             if q[0] >= high1:
                 break
+            # nearer than best only after so much of joint 1
             step = min(max((value - slack - best) / max(fast, 1e-12), STEP), high1 - q[0])
             if not step > 0.0:
                 break
@@ -983,7 +1010,7 @@ def keep_nearest(table, errors, count, q, position, direction):
 
 
 @compiled
-def nearest_places(
+def nearest_positions(
     joints, tool, limits, goal, options, bound, known, ranked, given, descents, progress, table, errors
 ):  # fmt: skip
     """So many descents more of the position alone; returns whether no others are left, or of use.
@@ -1081,7 +1108,7 @@ def closest_out_of_reach(joints, tool, limits, goal, ladder, near, table, errors
 SCAN = 48  # values of q5 that are tried, evenly spread
 CANDIDATES = 6  # best of them that are refined
 SCAN_MARGIN = 0.3  # a scanned direction error that exceeds the best by more cannot become the best
-PLACES = 24  # of the search over joints 1 and 5 that are refined at most, and rows that may be as near
+KEPT_CANDIDATES = 24  # of the search over joints 1 and 5: refined at most, and rows that may be as near
 EDGE_MARGIN = 1.0  # likewise next to where the position goes out of reach: errors fall like a root there
 
 
@@ -1136,6 +1163,7 @@ def scan_roll(form, limits, goal, plane, l1, l2, seed, values, scratch, table):
         low, high = (low, low + FULL_TURN) if low + FULL_TURN <= high else (high - FULL_TURN, high)
     spacing = (high - low) / max(steps - 1, 1)
     best = inf
+    # the chord at every value, for both roots of joint 1
     for k in range(steps):
         for side in range(2):
             values[side, k] = least_direction_error(
@@ -1143,6 +1171,7 @@ def scan_roll(form, limits, goal, plane, l1, l2, seed, values, scratch, table):
                 scratch, table[0],
             )  # fmt: skip
             best = min(best, values[side, k])
+    # local minima of the scan, the least first
     count = 0
     while count < CANDIDATES:
         least, side, at = inf, 0, 0
@@ -1156,6 +1185,7 @@ def scan_roll(form, limits, goal, plane, l1, l2, seed, values, scratch, table):
             break
         q5, chord = low + spacing * at, least
         for sense in (-1, 1):
+            # next to where the position goes out of reach: bisection towards that edge
             if 0 <= at + sense < steps and values[side, at + sense] == inf:
                 step = 0.5 * sense * spacing
                 for _ in range(8):
@@ -1197,12 +1227,12 @@ def least_distances(
         position, direction = descend_position(joints, tool, opened, goal, q, frames, work)
         count = keep_nearest(table, errors, count, q, position, direction)
         best = min(best, position)
-    places = np.empty((PLACES, 7))
-    kept, margin = scan_places(form, limits, goal, plane, l1, l2, seed, best, places)
+    candidates = np.empty((KEPT_CANDIDATES, 7))
+    kept, margin = scan_candidates(form, limits, goal, plane, l1, l2, seed, best, candidates)
     for k in range(kept):
-        if places[k, 0] - margin > best:
+        if candidates[k, 0] - margin > best:
             break
-        copy(places[k, 2:], q)
+        copy(candidates[k, 2:], q)
         position, direction = descend_position(joints, tool, opened, goal, q, frames, work)
         count = keep_nearest(table, errors, count, q, position, direction)
         best = min(best, position)
@@ -1227,6 +1257,7 @@ def closest_parallel(joints, tool, limits, opened, period, form, goal, narrow, s
     plane_axes(form[U], plane)
     l1 = in_plane(plane, form[LINK1, 0], form[LINK1, 1], form[LINK1, 2])
     l2 = in_plane(plane, form[LINK2, 0], form[LINK2, 1], form[LINK2, 2])
+    # the position exact, the direction as near as that allows
     kept = scan_roll(form, limits, goal, plane, l1, l2, near, np.empty((2, SCAN)), scratch, table)
     in_place = kept > 0
     settled, least, count = in_place and form[KIND, FREE_ROLL] != 0.0, inf, kept
@@ -1245,10 +1276,10 @@ def closest_parallel(joints, tool, limits, opened, period, form, goal, narrow, s
         )
     for k in range(count):
         least = min(least, errors[k, 0])
-    if least > EQUAL:
+    if least > EQUAL:  # out of reach: the least distance, then the direction there
         rows = least_distances(
             joints, tool, limits, opened, form, goal, plane, l1, l2, near, found,
-            table[count : count + PLACES], errors[count:], frames, work,
+            table[count : count + KEPT_CANDIDATES], errors[count:], frames, work,
         )  # fmt: skip
         count += turn_in_place(
             joints, tool, opened, goal, narrow, table[count:], errors[count:], rows, frames, work
@@ -1294,6 +1325,7 @@ def weigh(joints, tool, limits, goal, distance, angle, usual, q, frames, work):
             high = weight
         else:
             low = weight
+        # between two weights of which each favours another error: their geometric mean
         if low > 0.0 and high < inf:
             if high < LAST_FACTOR * low:
                 return False

@@ -45,6 +45,7 @@ def tangent(curve):
 
     By inverse iteration with the normal equations at frames, so that where curves cross it goes straight on.
     """
+    # (J^T J + a little) x = along, twice: of what along is made of, the null vector of J grows most
     joints, _, _, goal, options, free, along, frames, work, _ = curve
     n = along.shape[0]
     hessian, factor, jac = work[:n, :n], work[n : 2 * n, :n], work[2 * n : 3 * n, :6]
@@ -64,7 +65,7 @@ def tangent(curve):
         length = sqrt(length)
         for i in range(n):
             ahead += along[i] * step[i]
-        if ahead < 0.0:
+        if ahead < 0.0:  # the sense of the motion so far
             length = -length
         for i in range(n):
             along[i] = step[i] / length
@@ -92,6 +93,7 @@ def step_along(curve, length, q, trial):
     """
     joints, tool, limits, goal, options, free, along, frames, work, held = curve
     n = q.shape[0]
+    # predict along the tangent, at most to the first limit, whose joint is held there
     room, stop = room_ahead(limits, free, along, q)
     if room <= length:
         length = room
@@ -106,10 +108,12 @@ def step_along(curve, length, q, trial):
     if length < AT_LIMIT:
         copy(q, trial)
         return 0.0, stop
+    # correct: back to the goal
     descend_lm(joints, tool, held, goal, options, 1e-8, trial, frames, work)
     position, direction = squared_errors(joints, frames, goal)
     if not met(position, direction, options):
         return inf, stop
+    # the correction measures how much the curve is bent here
     total = 0.0
     for i in range(n):
         total += (trial[i] - q[i] - length * along[i]) ** 2
@@ -126,17 +130,19 @@ def crossing(curve, length, value, behind, ahead, q, out):
     joints, tool, limits, goal, options, _, _, frames, work, held = curve
     low, high = 0.0, length
     for _ in range(MOST_TRIALS):
-        place = low + (high - low) * behind / (behind - ahead)
-        bent, _ = step_along(curve, place, q, out)
+        distance = low + (high - low) * behind / (behind - ahead)  # where the chord is zero
+        bent, _ = step_along(curve, distance, q, out)
         if not bent < 2.0 * BENT:
             return False
         gap = out[0] - value
         if abs(gap) < CLOSE:
             break
+        # the end of the other sign stays; halved, so that it is replaced soon too
         if (gap > 0.0) == (ahead > 0.0):
-            high, ahead, behind = place, gap, 0.5 * behind
+            high, ahead, behind = distance, gap, 0.5 * behind
         else:
-            low, behind, ahead = place, gap, 0.5 * ahead
+            low, behind, ahead = distance, gap, 0.5 * ahead
+    # the last digits by a descent of the other joints
     for i in range(q.shape[0]):
         held[0, i], held[1, i] = limits[0, i], limits[1, i]
     out[0] = held[0, 0] = held[1, 0] = value
@@ -151,9 +157,10 @@ def closes(curve, period, length, start, q, out):
     Whole turns left out. A little before and behind the piece too. out (n,) is scratch.
     """
     n, along = q.shape[0], curve[ALONG]
-    place = 0.0
+    distance = 0.0
     copy(q, out)
     for trials in range(MOST_TRIALS):
+        # how far start is from here, along the tangent and in all
         ahead, square, largest = 0.0, 0.0, 0.0
         for i in range(n):
             gap = start[i] - out[i]
@@ -164,11 +171,11 @@ def closes(curve, period, length, start, q, out):
             largest = max(largest, abs(gap))
         if largest < SAME:
             return True
-        place += ahead
+        distance += ahead
         far = square > (1.5 * length) ** 2 if trials == 0 else abs(ahead) < CLOSE
-        if far or not -0.2 * length < place < 1.2 * length:
+        if far or not -0.2 * length < distance < 1.2 * length:
             return False
-        bent, _ = step_along(curve, place, q, out)
+        bent, _ = step_along(curve, distance, q, out)
         if bent == inf:
             return False
     return False
@@ -252,12 +259,14 @@ def inside_between(limits, period, a, b):
     for i in range(a.shape[0]):
         if turns_freely(limits, period, i):
             continue
+        # the turn of this joint whose middle is nearest to that of its limits
         change, start = b[i] - a[i], a[i]
         if period[i] > 0.0:
             middle = start + 0.5 * change - 0.5 * (limits[0, i] + limits[1, i])
             start -= period[i] * floor(middle / period[i] + 0.5)
         if change == 0.0:
             continue
+        # the shares at which the line crosses the limits; what is inside for all joints is left
         one, two = (limits[0, i] - start) / change, (limits[1, i] - start) / change
         low, high = max(low, min(one, two)), min(high, max(one, two))
     return 0.5 * (low + high) if low < high else -1.0
@@ -315,7 +324,7 @@ def follow(curve, number, start, limits, period, listed, marks, begin, piece, pi
     seed, best, least = members
     n = start.shape[0]
     q, trial, middle, turned, before = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
-    places, spacing = grid.shape[0], grid[1] - grid[0]
+    count, spacing = grid.shape[0], grid[1] - grid[0]
     endless = isinf(opened[1, 0] - opened[0, 0])
     own, now = piece, piece
     for i in range(n):
@@ -327,6 +336,7 @@ def follow(curve, number, start, limits, period, listed, marks, begin, piece, pi
     for steps in range(MOST_STEPS):
         if not tangent(curve):
             return pieces, ENDED
+        # one step: no more than from one value of the grid to the next, halved until the curve is straight
         length = min(length, 0.9 * spacing / max(abs(along[0]), 1e-9))
         stop = -1
         while True:
@@ -336,6 +346,8 @@ def follow(curve, number, start, limits, period, listed, marks, begin, piece, pi
             length *= 0.5
             if length < SHORTEST:
                 return pieces, ENDED
+        # the piece that the step is on: a new one where it enters the limits, or where a joint with less than
+        # a turn of room comes round to its other limit
         room, _ = room_ahead(opened, free, along, q)
         done = min(length, room)
         past, jump = now, False
@@ -345,7 +357,7 @@ def follow(curve, number, start, limits, period, listed, marks, begin, piece, pi
                 now, pieces = new_piece(pieces, least)
             copy(turned, before)
             add_member(limits, period, seed, turned, now, best, least)
-        else:
+        else:  # outside at its end, but a short piece between two points outside may be inside
             share = inside_between(limits, period, q, trial) if now < 0 else -1.0
             now = -1
             if share > 0.0:
@@ -353,10 +365,12 @@ def follow(curve, number, start, limits, period, listed, marks, begin, piece, pi
                 if bend < inf and turned_into(limits, period, middle, turned):
                     short, pieces = new_piece(pieces, least)
                     add_member(limits, period, seed, turned, short, best, least)
+        # where joint 1 passes a value of the grid, the curve passes one of the solutions known there; it is
+        # marked, so that no curve is followed twice
         here, there = (q[0] - grid[0]) / spacing, (trial[0] - grid[0]) / spacing
         crossed = floor(max(here, there))
-        index = crossed % places if endless else crossed
-        if floor(min(here, there)) < crossed and 0 <= index < places:
+        index = crossed % count if endless else crossed
+        if floor(min(here, there)) < crossed and 0 <= index < count:
             value = grid[0] + spacing * crossed
             s = UNKNOWN
             if crossing(curve, done, value, q[0] - value, trial[0] - value, q, middle):
@@ -372,7 +386,9 @@ def follow(curve, number, start, limits, period, listed, marks, begin, piece, pi
                     add_member(limits, period, seed, turned, at, best, least)
                 if marks[0, s] == UNKNOWN:
                     marks[0, s], marks[1, s] = number, at
-                elif marks[0, s] != number or s != begin or steps > 0:
+                elif (
+                    marks[0, s] != number or s != begin or steps > 0
+                ):  # passed before, by this curve or another
                     if at >= 0 and marks[1, s] >= 0:
                         join(at, marks[1, s], best, least)
                     return pieces, AGAIN if marks[0, s] == number else marks[0, s]
@@ -434,6 +450,7 @@ def find_families(
     marks = np.empty((2, known.shape[0]), np.int64)
     marks[:, :] = UNKNOWN
     pieces = 0
+    # curves through the known solutions that no other curve has passed, then from random configurations
     for s in range(known.shape[0] + descents):
         begin, before, piece = UNKNOWN, pieces, -1
         if s < known.shape[0]:
@@ -453,7 +470,7 @@ def find_families(
             add_member(limits, period, seed, turned, piece, best, least)
         if begin >= 0:
             marks[0, s], marks[1, s] = s, piece
-        for sense in (1.0, -1.0):
+        for sense in (1.0, -1.0):  # both ways, unless the curve is closed
             for i in range(n):
                 along[i] = sense / (1.0 + i)  # joint 1 moves most, but a curve may turn back just here
             pieces, end = follow(
@@ -464,6 +481,7 @@ def find_families(
             if end >= 0 and begin == UNKNOWN:  # a curve that is known
                 pieces = before
                 break
+    # of each piece the member nearest to seed, moved along the curve to where it is nearest
     count = 0
     for piece in range(pieces):
         q = best[piece]

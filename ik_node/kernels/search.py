@@ -189,7 +189,7 @@ def mark_reached(axis, directions, cosine, reached):
 
 
 @compiled
-def nearest_apart(table, count, direction, tried):
+def nearest_untried(table, count, direction, tried):
     """Find the row of table (count, n + 3) whose axis (last three) is nearest to direction (3,).
 
     Rows that differ by less than ANOTHER from a row in tried (t,) are passed over. Returns (row, cosine
@@ -250,7 +250,7 @@ def reached_directions(
         for k in range(directions.shape[0]):
             if reached[k]:
                 continue
-            row, nearest = nearest_apart(table, count, directions[k], tried[k, :attempt])
+            row, nearest = nearest_untried(table, count, directions[k], tried[k, :attempt])
             tried[k, attempt] = max(row, 0)
             if row < 0:
                 continue
@@ -424,21 +424,21 @@ def limit_distances(
 
 
 @compiled
-def lacking(joints, tool, limits, goals, options, table, distances, lack):
-    """Write by how much [m] each of goals (N, 9) of distance -inf is missed, 0 for others, into lack (N,).
+def estimate_misses(joints, tool, limits, goals, options, table, distances, misses):
+    """Write by how much [m] each of goals (N, 9) of distance -inf is missed, 0 for others, into misses (N,).
 
     A descent from the pose of table nearest to the goal tells; options weigh a direction against a position.
     distances (N,): as limit_distances writes them.
     """
     frames = np.empty((2 * joints.shape[0] + 3, 3))
     n = limits.shape[1]
-    work, q, apart = np.empty((3 * n + 4, max(n, 6))), np.empty(n), np.empty(table.shape[1])
+    work, q, squares = np.empty((3 * n + 4, max(n, 6))), np.empty(n), np.empty(table.shape[1])
     for k in range(goals.shape[0]):
-        lack[k] = 0.0
+        misses[k] = 0.0
         if distances[k] > -inf:
             continue
-        squared_distances(table, goals[k], options[WEIGHT], apart)
-        copy_column(table, apart.argmin(), q)
+        squared_distances(table, goals[k], options[WEIGHT], squares)
+        copy_column(table, squares.argmin(), q)
         descend_lm(joints, tool, limits, goals[k], options, FIRST_DAMPING, q, frames, work)
         position, direction = squared_errors(joints, frames, goals[k])
-        lack[k] = sqrt(position + options[WEIGHT] * options[WEIGHT] * direction)
+        misses[k] = sqrt(position + options[WEIGHT] * options[WEIGHT] * direction)

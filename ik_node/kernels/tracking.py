@@ -325,20 +325,20 @@ MEMORY = 0.7  # [s] for which the largest velocity and acceleration of the targe
 SMOOTHING = 0.04  # [s] of its acceleration
 DRIFT, CALM = 2.0, 0.3  # [1/s] of the distance, and share of the velocity limits: speed of the calm point
 STEADYING = 8.0  # [1/s] two poles with which the calm point takes that speed
-KEPT = 0.9  # largest share after a hit
+SHARE_AFTER_HIT = 0.9  # largest share after a hit
 NEAR = 0.3  # [s] for which the largest distance between the target and the calm point counts
 BLENDING = 0.4  # share of the free acceleration, and of the jerk limit, that a change of the share may use
 CROSSING = 0.6  # share of the free acceleration that the rate of the share may use
 LEAST_ROOM, MOST_ROOM = 0.1, 0.9  # shares of the limits that count as free for it
 SMALLEST = 1e-3  # [rad or m] distance between target and calm point, for quotients
-LACKING = 0.04  # [s] for which what was lacking counts
-HIT = 0.15  # share of the acceleration limit that must be lacking for a limit to be hit: noise takes less
+DEFICIT_TIME = 0.04  # [s] for which acceleration that limits took away counts
+HIT = 0.15  # a limit is hit if the deficit is this share of the acceleration limit: noise takes less
 HALVINGS = 12  # for a jerk that stops a joint at a place
 
 
 @compiled
-def fit_parabola(times, places, parabola):
-    """Fit parabolas to places (k, n) at times (k,) by least squares; return whether the times allow it.
+def fit_parabola(times, samples, parabola):
+    """Fit parabolas to samples (k, n) at times (k,) by least squares; return whether the times allow it.
 
     parabola (3, n): place and rate at the last of the times, and half the bend.
     """
@@ -355,15 +355,15 @@ def fit_parabola(times, places, parabola):
     d2 = s4 - l2 * s2 - l3 * l3 * d1
     if not d2 > LEAST_SPREAD:
         return False
-    for i in range(places.shape[1]):
+    for i in range(samples.shape[1]):
         r0 = r1 = r2 = 0.0
         for k in range(last):
-            t, y = (times[k] - times[last]) / span, places[k, i] - places[last, i]
+            t, y = (times[k] - times[last]) / span, samples[k, i] - samples[last, i]
             r0, r1, r2 = r0 + y, r1 + t * y, r2 + t * t * y
         r1 -= l1 * r0
         bend = (r2 - l2 * r0 - l3 * r1) / d2
         rate = r1 / d1 - l3 * bend
-        parabola[0, i] = places[last, i] + r0 / s0 - l1 * rate - l2 * bend
+        parabola[0, i] = samples[last, i] + r0 / s0 - l1 * rate - l2 * bend
         parabola[1, i] = rate / span
         parabola[2, i] = bend / (span * span)
     return True
@@ -401,7 +401,7 @@ def drift(calm, target, limits, share, dt):
     for i in range(n):
         velocity = scale * DRIFT * (target[0, i] - calm[0, i])
         jerk = STEADYING**2 * (velocity - calm[1, i]) - 2.0 * STEADYING * calm[2, i]
-        most = limits[2, i] / (1.0 - min(share, KEPT))
+        most = limits[2, i] / (1.0 - min(share, SHARE_AFTER_HIT))
         _advance(calm, i, max(-most, min(jerk, most)), dt)
 
 
@@ -427,38 +427,38 @@ def blend_limits(calm, target, limits, peaks, size, share, dt):
 
 
 @compiled
-def chase(now, calm, target, limits, turns, blend, pole, lack, dt):
+def chase(now, calm, target, limits, turns, blend, pole, deficit, dt):
     """Move the joints on towards the blend of calm and target, with three poles at -pole [1/s].
 
     calm, target: where these are after the step. turns (2, n): the lowest and highest positions that the
-    joints should not pass. blend (3,): the share, its rate and the rate of that. lack (n,): acceleration that
-    limits took away lately. Return whether a limit was hit. There is no lag behind a motion of constant
+    joints should not pass. blend (3,): the share, its rate and the rate of that. deficit (n,): acceleration
+    that limits took away lately. Return whether a limit was hit. There is no lag behind a motion of constant
     acceleration.
     """
     k, rate, bend = blend[0], blend[1], blend[2]
-    fade = exp(-dt / LACKING)
+    fade = exp(-dt / DEFICIT_TIME)
     hit = False
     for i in range(now.shape[1]):
         gap, fast, hard = target[0, i] - calm[0, i], target[1, i] - calm[1, i], target[2, i] - calm[2, i]
         acceleration = calm[2, i] + k * hard + 2.0 * rate * fast + bend * gap
         velocity = calm[1, i] + k * fast + rate * gap - acceleration * dt
         position = calm[0, i] + k * gap - (velocity + 0.5 * acceleration * dt) * dt
-        asked = (
+        desired = (
             pole**3 * (position - now[0, i])
             + 3.0 * pole**2 * (velocity - now[1, i])
             + 3.0 * pole * (acceleration - now[2, i])
         )
-        jerk = _kept(now, i, asked, limits, dt)
-        lack[i] = fade * lack[i] + (asked - jerk) * dt
+        jerk = _limited(now, i, desired, limits, dt)
+        deficit[i] = fade * deficit[i] + (desired - jerk) * dt
         jerk = _stopping(now, i, jerk, limits, turns[1, i], 1.0, dt)
         jerk = _stopping(now, i, jerk, limits, -turns[0, i], -1.0, dt)
         _advance(now, i, jerk, dt)
-        hit = hit or abs(lack[i]) > HIT * limits[1, i]
+        hit = hit or abs(deficit[i]) > HIT * limits[1, i]
     return hit
 
 
 @compiled
-def _kept(now, i, jerk, limits, dt):
+def _limited(now, i, jerk, limits, dt):
     """Return jerk of joint i, changed where a limit would be exceeded in the next dt, or while it ends."""
     fastest, hardest, most = limits[0, i], limits[1, i], limits[2, i]
     # The largest acceleration after dt that can end, at the jerk limit, before the speed exceeds its limit:

@@ -22,6 +22,7 @@ from .arrays import (
 from .chain import (
     LEAST_DAMPING,
     clip,
+    error_vectors,
     forward,
     goal_errors,
     jacobian,
@@ -50,20 +51,10 @@ def add_normal_equations(joints, frames, goal, weight, share, parents, leaf, jac
 
     Only for the joints that move the tool. jac (n, 6): scratch.
     """
-    m = joints.shape[0]
     jacobian(joints, frames, jac)
-    ex, ey, ez = (
-        goal[0] - frames[2 * m, 0],
-        goal[1] - frames[2 * m, 1],
-        goal[2] - frames[2 * m, 2],
-    )
-    if isnan(goal[DIRECTION]):
-        w, fx, fy, fz = 0.0, 0.0, 0.0, 0.0
-    else:
-        w = weight * weight
-        fx = w * (goal[DIRECTION] - frames[2 * m + 1, 0])
-        fy = w * (goal[DIRECTION + 1] - frames[2 * m + 1, 1])
-        fz = w * (goal[DIRECTION + 2] - frames[2 * m + 1, 2])
+    w = 0.0 if isnan(goal[DIRECTION]) else weight * weight
+    ex, ey, ez, fx, fy, fz = error_vectors(joints, frames, goal)
+    fx, fy, fz = w * fx, w * fy, w * fz
     i = leaf
     while i >= 0:
         a, b, c = share * jac[i, 0], share * jac[i, 1], share * jac[i, 2]

@@ -131,7 +131,7 @@ FAR = 1e6  # times the reach: goals farther away are moved to this distance, so 
 TABLE = 64  # rows that the formula may fill
 ROUGH = 6.0  # iterations of Levenberg and Marquardt before those of Newton
 DIRECTED = 8  # starts for the position that also have about the right direction
-PLACES = 16  # equally close ones that are kept
+KEPT = 16  # equally close ones that are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +194,7 @@ class ClosestSearch:
         whole_turns &= ~np.isin(arm.joint_names, held)  # the twist of a ball may be a sum of two joints
         opened = np.where(whole_turns, [[-math.inf], [math.inf]], size.limits[:2])
         self._opened = frozen(np.vstack([opened, size.limits[2:]]))
-        self._endless = endless(size.limits, arm.period)
+        self._unlimited = without_stops(size.limits, arm.period)
 
     def find(
         self,
@@ -203,20 +203,20 @@ class ClosestSearch:
         found: Array,
         deadline: float = math.inf,
         beyond: bool = False,
-        endless: bool = False,
+        ignore_limits: bool = False,
     ) -> ClosestConfiguration:
         """Return the closest configuration to goal, near seed (n,); found (n,) is one more start.
 
         deadline: steady() after which the numeric search starts no more descents. beyond: the
-        position is known to be out of reach. endless: ignore the limits of revolute joints and, where no
-        formula serves, the direction.
+        position is known to be out of reach. ignore_limits: of revolute joints, and where no formula serves,
+        also the direction.
         """
         if not self.search.is_lm:
             q = found.copy()
             return ClosestConfiguration(q, *self.search.approach(goal, q, deadline, beyond), None)
         arm, size, whole = self.arm, self._size, self._size.goal(goal.packed)
-        packed, start = self._within_far(whole), seed / size.units
-        limits, opened = (self._endless, self._endless) if endless else (size.limits, self._opened)
+        packed, start = self._brought_near(whole), seed / size.units
+        limits, opened = (self._unlimited, self._unlimited) if ignore_limits else (size.limits, self._opened)
         in_place = None
         if self._form is not None and self.direction_weight is None:
             joints, tool, period, arrays = size.joints, size.tool, arm.period, [limits, opened, start]
@@ -232,7 +232,7 @@ class ClosestSearch:
             table = np.ascontiguousarray(table[:, : arm.n])
         else:
             given = np.array([start, found / size.units])
-            table, errors, count = self._searched(packed, opened, given, deadline, beyond, endless)
+            table, errors, count = self._searched(packed, opened, given, deadline, beyond, ignore_limits)
             kernels.wrap_rows_into_limits(limits, arm.period, start, table, count)
         if self.direction_weight is not None:
             errors[:, 0], errors[:, 1] = np.hypot(errors[:, 0], self._narrow[-1] * errors[:, 1]), 0.0
@@ -244,24 +244,24 @@ class ClosestSearch:
         return ClosestConfiguration(q, position_error, direction_error, in_place)
 
     def _searched(
-        self, goal: Array, limits: Array, given: Array, deadline: float, beyond: bool, endless: bool
+        self, goal: Array, limits: Array, given: Array, deadline: float, beyond: bool, ignore_limits: bool
     ) -> tuple[Array, Array, int]:
         """Minimise without a formula, from given (seed, found): see _multistart and find."""
         if self.direction_weight is not None:
             return self._multistart(goal, limits, given, deadline, math.inf)
         size, bound = self._size, kernels.least_possible(self._shells, goal)
-        table, errors, count = self._places(goal, limits, bound, given, deadline)
-        if endless:
+        table, errors, count = self._nearest_positions(goal, limits, bound, given, deadline)
+        if ignore_limits:
             return table, errors, count
         if beyond or errors[:count, 0].min() > REACHED:
             count = kernels.closest_out_of_reach(
                 size.joints, size.tool, limits, goal, self._narrow, given[0], table, errors, count
             )
         elif not math.isnan(goal[DIRECTION]):
-            place, error = table[:1], errors[0]
-            starts = np.vstack([given, place, given[1]])  # found with either weights
+            nearest, error = table[:1], errors[0]
+            starts = np.vstack([given, nearest, given[1]])  # found with either weights
             table, errors, count = self._multistart(goal, limits, starts, deadline, 0.0)
-            table[count], errors[count] = place, error  # in case every descent has lost the position
+            table[count], errors[count] = nearest, error  # in case every descent has lost the position
             count += 1
         return table, errors, count
 
@@ -292,7 +292,7 @@ class ClosestSearch:
     def _known(self) -> KnownPoses:
         return KnownPoses(self.arm, self._size, self.search.random_seed)
 
-    def _places(
+    def _nearest_positions(
         self, goal: Array, limits: Array, bound: float, given: Array, deadline: float
     ) -> tuple[Array, Array, int]:
         """Minimise the position error from given (k, n): (table, errors (j, 2), number of rows).
@@ -300,15 +300,15 @@ class ClosestSearch:
         bound [m]: lower bound of that error. The tables have room for twice as many rows plus one.
         """
         size, n = self._size, self.arm.n
-        table, errors = np.empty((2 * PLACES + 1, n)), np.empty((2 * PLACES + 1, 2))
+        table, errors = np.empty((2 * KEPT + 1, n)), np.empty((2 * KEPT + 1, 2))
         ranked, progress = self._known.ranked(goal, 0.0), np.zeros(3, dtype=np.int64)
         if not math.isnan(goal[DIRECTION]):  # of equally close positions, those with about this direction
             ranked = np.concatenate([self._known.ranked(goal, self._ranking)[:DIRECTED], ranked])
         task = size.joints, size.tool, limits, goal, self._alone, bound
-        starts, places = (self._known.table, ranked, given), (table[:PLACES], errors[:PLACES])
+        starts, kept = (self._known.table, ranked, given), (table[:KEPT], errors[:KEPT])
         ended = False
         while not ended:
-            ended = kernels.nearest_places(*task, *starts, _starts_per_check(), progress, *places)
+            ended = kernels.nearest_positions(*task, *starts, _starts_per_check(), progress, *kept)
             ended = ended or steady() > deadline
         return table, errors, int(progress[1])
 
@@ -333,7 +333,7 @@ class ClosestSearch:
                 break
         return table, errors, count
 
-    def _within_far(self, goal: Array) -> Array:
+    def _brought_near(self, goal: Array) -> Array:
         """Return goal (9,) with a position that is at most FAR reaches away."""
         base = self._size.joints[0, OFFSET]
         distance = math.dist(goal[:DIRECTION], base)
@@ -344,7 +344,7 @@ class ClosestSearch:
         return near
 
 
-def endless(limits: Array, period: Array) -> Array:
+def without_stops(limits: Array, period: Array) -> Array:
     """Return the limits (2, n) of joints without stops but those of prismatic ones; limits (2 or more, n)."""
     return frozen(np.where(period > 0.0, [[-math.inf], [math.inf]], limits[:2]))
 

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.kernels.arrays import AXIS, DIRECTION, LATERAL, OFFSET, PRISMATIC, RATIO, SHIFT, VARIABLE
-from ik_node.kernels.elimination import general as places
-from ik_node.kernels.elimination import layout as rows
+from ik_node.kernels.elimination import general, layout
 from ik_node.model.arm import RANK_TOLERANCE, Arm, frozen
 from ik_node.model.rotations import hat
 from ik_node.solver.closed_form import (
@@ -266,7 +265,7 @@ class EliminationPlan:
     @property
     def width(self) -> int:
         """The number of inner joints."""
-        return {rows.ONE_JOINT: 1, rows.TWO_JOINTS: 2}.get(self.inner, 3)
+        return {layout.ONE_JOINT: 1, layout.TWO_JOINTS: 2}.get(self.inner, 3)
 
 
 def constants_of(chain: TaskChain, plan: EliminationPlan, direction: bool) -> Iterator[Array]:
@@ -278,13 +277,13 @@ def constants_of(chain: TaskChain, plan: EliminationPlan, direction: bool) -> It
     equations = equations / np.where(scale > 0.0, scale, 1.0).reshape(-1, *(1,) * (equations.ndim - 1))
     base = base_of(chain, plan)
     if not outer:
-        base[0, rows.STAGE] = rows.NO_UNKNOWN
+        base[0, layout.STAGE] = layout.NO_UNKNOWN
         yield base
     elif len(outer) == 1:
         equations = equations[:6]
-        base[0, [rows.STAGE, rows.OUTER_A, rows.OUTER_B]] = rows.ONE_UNKNOWN, outer[0], outer[0]
-        base[0, rows.EQUATIONS] = len(equations)
-        base[rows.COEFFICIENTS : rows.COEFFICIENTS + 3 * len(equations)] = equations.reshape(-1, 15)
+        base[0, [layout.STAGE, layout.OUTER_A, layout.OUTER_B]] = layout.ONE_UNKNOWN, outer[0], outer[0]
+        base[0, layout.EQUATIONS] = len(equations)
+        base[layout.COEFFICIENTS : layout.COEFFICIENTS + 3 * len(equations)] = equations.reshape(-1, 15)
         yield base
     else:
         for pair in _pairs_of(equations):
@@ -295,8 +294,8 @@ def constants_of(chain: TaskChain, plan: EliminationPlan, direction: bool) -> It
                 shown = np.einsum('kijm,ix->kxjm', shown, basis)
                 constants = base.copy()
                 stage = _stage(shown @ goals.T, bool(chain.slides[a]), bool(chain.slides[b]))
-                constants[0, [rows.STAGE, rows.OUTER_A, rows.OUTER_B]] = stage, a, b
-                constants[rows.COEFFICIENTS :] = shown.reshape(18, 15)
+                constants[0, [layout.STAGE, layout.OUTER_A, layout.OUTER_B]] = stage, a, b
+                constants[layout.COEFFICIENTS :] = shown.reshape(18, 15)
                 yield constants
 
 
@@ -324,7 +323,7 @@ def last_two(chain: TaskChain, tool: Array) -> EliminationPlan:
     images = moved(chain, (first, first + 1), tool).reshape(9, 15).T
     left, values, _ = np.linalg.svd(images)
     rank = int((values > 1e-9 * values[0]).sum())
-    return EliminationPlan(f'{chain.n} joints', rows.TWO_JOINTS, first, left[:, rank:].T, tool)
+    return EliminationPlan(f'{chain.n} joints', layout.TWO_JOINTS, first, left[:, rank:].T, tool)
 
 
 def moved(chain: TaskChain, joints: tuple[int, ...], tool: Array) -> Array:
@@ -365,7 +364,7 @@ def _stage(values: Array, slides_a: bool, slides_b: bool) -> int:
             turns = e[:, :, 1] + 1j * e[:, :, 2]
             sizes = np.linalg.norm(turns, axis=1)
             if np.linalg.svd(turns, compute_uv=False)[1] > STRUCTURE * max(sizes.max(), 1e-300):
-                return rows.ANY_TWO
+                return layout.ANY_TWO
             continue
         for power in (2, 1):
             if np.linalg.norm(e[1, :, power]) > np.linalg.norm(e[0, :, power]):
@@ -380,10 +379,10 @@ def _stage(values: Array, slides_a: bool, slides_b: bool) -> int:
         curve, linear = e[:, :, 2], e[1, :, 1]
         even = curve - curve[:, :1] * weight
         if max(np.abs(even).max(), np.abs(curve[1]).max()) > STRUCTURE:
-            return rows.ANY_TWO
+            return layout.ANY_TWO
         if np.abs(linear - linear[0] * weight).max() > STRUCTURE:
-            return rows.ANY_TWO
-    return rows.SLIDE_LAST if slides_b else rows.TURN_LAST
+            return layout.ANY_TWO
+    return layout.SLIDE_LAST if slides_b else layout.TURN_LAST
 
 
 def goal_vectors(chain: TaskChain, plan: EliminationPlan, direction: bool) -> Array:
@@ -403,35 +402,37 @@ def goal_vectors(chain: TaskChain, plan: EliminationPlan, direction: bool) -> Ar
 
 def base_of(chain: TaskChain, plan: EliminationPlan) -> Array:
     """Return the constants (ROWS, 15) but for the equations and how they are solved."""
-    form = np.zeros((rows.ROWS, 15))
+    form = np.zeros((layout.ROWS, 15))
     head = form[0]
-    head[rows.FAMILY], head[rows.INNER] = rows.PAIR, plan.inner
-    head[rows.FIRST_INNER], head[rows.ACTIVE] = plan.first, chain.n
-    head[rows.WRIST], head[rows.ALONG], head[rows.SIZE] = plan.wrist, plan.along, chain.size
-    head[rows.ORIGIN : rows.ORIGIN + 3] = chain.origin
-    head[rows.SLACK] = rows.LEAST_SLACK + (10.0 * plan.deviation if plan.deviation > EXACT_TOLERANCE else 0.0)
-    plane = plan.common[0] if plan.inner == rows.PLANAR else None
+    head[layout.FAMILY], head[layout.INNER] = layout.PAIR, plan.inner
+    head[layout.FIRST_INNER], head[layout.ACTIVE] = plan.first, chain.n
+    head[layout.WRIST], head[layout.ALONG], head[layout.SIZE] = plan.wrist, plan.along, chain.size
+    head[layout.ORIGIN : layout.ORIGIN + 3] = chain.origin
+    head[layout.SLACK] = layout.LEAST_SLACK + (
+        10.0 * plan.deviation if plan.deviation > EXACT_TOLERANCE else 0.0
+    )
+    plane = plan.common[0] if plan.inner == layout.PLANAR else None
     for k in range(chain.n):
-        form[rows.JOINTS + k] = _joint_row(chain, k, plane)
-    form[rows.TOOL, :3], form[rows.TOOL, 3:6] = plan.tool[0], chain.axis
-    form[rows.COMMON, :6] = plan.common.ravel()
-    if plan.inner == rows.TWO_JOINTS:
+        form[layout.JOINTS + k] = _joint_row(chain, k, plane)
+    form[layout.TOOL, :3], form[layout.TOOL, 3:6] = plan.tool[0], chain.axis
+    form[layout.COMMON, :6] = plan.common.ravel()
+    if plan.inner == layout.TWO_JOINTS:
         known = invariants_of(
             chain.axes[plan.first], chain.points[plan.first], bool(chain.slides[plan.first])
         )
         values = np.einsum('ka,ia->ki', known, moved(chain, (plan.first + 1,), plan.tool))
-        form[rows.NORMALS : rows.NORMALS + len(known)] = known
+        form[layout.NORMALS : layout.NORMALS + len(known)] = known
         table = np.zeros((10, 3))
         table[: len(known)] = values
-        form[rows.AFFINE : rows.AFFINE + 2] = table.reshape(2, 15)
+        form[layout.AFFINE : layout.AFFINE + 2] = table.reshape(2, 15)
     return form
 
 
 def _joint_row(chain: TaskChain, k: int, u: Array | None) -> Array:
     row = np.zeros(15)
-    row[rows.AXIS : rows.AXIS + 3], row[rows.POINT : rows.POINT + 3] = chain.axes[k], chain.points[k]
-    row[rows.SLIDING], row[rows.VARIABLE] = chain.slides[k], chain.variables[k]
-    row[rows.SENSE] = 1.0 if u is None else math.copysign(1.0, float(u @ chain.axes[k]))
+    row[layout.AXIS : layout.AXIS + 3], row[layout.POINT : layout.POINT + 3] = chain.axes[k], chain.points[k]
+    row[layout.SLIDING], row[layout.VARIABLE] = chain.slides[k], chain.variables[k]
+    row[layout.SENSE] = 1.0 if u is None else math.copysign(1.0, float(u @ chain.axes[k]))
     return row
 
 
@@ -462,7 +463,7 @@ def pair_form(arm: Arm, direction: bool) -> EliminationForm | None:
             error = _tried(arm, constants, plan, samples, direction)
             if error is None:
                 continue
-            rank = plan.deviation >= EXACT_TOLERANCE, constants[0, rows.STAGE] == rows.ANY_TWO, error
+            rank = plan.deviation >= EXACT_TOLERANCE, constants[0, layout.STAGE] == layout.ANY_TWO, error
             if plan.name not in best or rank < best[plan.name][0]:
                 best[plan.name] = rank, plan, constants
             if rank < SETTLED:
@@ -477,7 +478,7 @@ def pair_form(arm: Arm, direction: bool) -> EliminationForm | None:
 
 
 def _samples(arm: Arm) -> Array:
-    """Random configurations (GOALS, n), turning joints anywhere."""
+    """Random configurations (TESTED_GOALS, n), turning joints anywhere."""
     rng = np.random.default_rng(0)
     samples = arm.sample(rng, TESTED_GOALS)
     samples[:, ~arm.prismatic] = rng.uniform(-math.pi, math.pi, (TESTED_GOALS, int((~arm.prismatic).sum())))
@@ -485,7 +486,6 @@ def _samples(arm: Arm) -> Array:
 
 
 def _plans(chain: TaskChain, direction: bool) -> Iterator[EliminationPlan]:
-    """Yield the plans that the geometry allows."""
     tool = np.vstack([chain.point, chain.axis if direction else np.zeros(3)])
     n = chain.n
     if direction and n >= 3:
@@ -499,9 +499,9 @@ def _plans(chain: TaskChain, direction: bool) -> Iterator[EliminationPlan]:
         name = f'{n} joint{"s" * (n > 1)}'
         known = invariants_of(chain.axes[0], chain.points[0], bool(chain.slides[0]))
         if n == 3:
-            yield EliminationPlan(f'{name}: the position decides', rows.ONE_JOINT, 0, known[:2], tool)
+            yield EliminationPlan(f'{name}: the position decides', layout.ONE_JOINT, 0, known[:2], tool)
         else:
-            yield EliminationPlan(name, rows.ONE_JOINT, 0, known if direction else known[:2], tool)
+            yield EliminationPlan(name, layout.ONE_JOINT, 0, known if direction else known[:2], tool)
 
 
 def _triples(chain: TaskChain, first: int, tool: Array) -> Iterator[EliminationPlan]:
@@ -513,14 +513,14 @@ def _triples(chain: TaskChain, first: int, tool: Array) -> Iterator[EliminationP
     if slides.all():
         mixed = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
         normals = np.array([vector_of(y=mixed[k]) for k in range(2)])
-        yield EliminationPlan(f'joints {numbers} slide', rows.SLIDES, first, normals, tool)
+        yield EliminationPlan(f'joints {numbers} slide', layout.SLIDES, first, normals, tool)
         return
     u = axes[~slides][0]
     off = [abs(float(w @ u)) if slide else slant(u, w) for w, slide in zip(axes, slides, strict=True)]
     if max(off) < AXIS_TOLERANCE:
         normals = np.array([vector_of(x=u), vector_of(y=u)])
         name = f'joints {numbers} move in one plane' if slides.any() else f'axes {numbers} are parallel'
-        yield EliminationPlan(name, rows.PLANAR, first, normals, tool, max(off), np.vstack([u, zero]))
+        yield EliminationPlan(name, layout.PLANAR, first, normals, tool, max(off), np.vstack([u, zero]))
     if slides.any() or min(slant(axes[0], axes[1]), slant(axes[1], axes[2])) < AXIS_TOLERANCE:
         return
     centre, gap = meeting_point(axes, chain.points[part])
@@ -532,7 +532,7 @@ def _triples(chain: TaskChain, first: int, tool: Array) -> Iterator[EliminationP
             ]
         )
         name = f'axes {numbers} meet in one point'
-        yield EliminationPlan(name, rows.SPHERICAL, first, normals, tool, gap, np.vstack([zero, centre]))
+        yield EliminationPlan(name, layout.SPHERICAL, first, normals, tool, gap, np.vstack([zero, centre]))
 
 
 def _wrists(chain: TaskChain) -> Iterator[EliminationPlan]:
@@ -550,7 +550,7 @@ def _wrists(chain: TaskChain) -> Iterator[EliminationPlan]:
     fourth, fifth = chain.numbers[3:]
     name = f'axes {fourth}, {fifth} and the tool axis meet in one point'
     along = float((chain.point - centre) @ chain.axis)
-    yield EliminationPlan(name, rows.ONE_JOINT, 0, normals, tool, gap, wrist=True, along=along)
+    yield EliminationPlan(name, layout.ONE_JOINT, 0, normals, tool, gap, wrist=True, along=along)
 
 
 def _tried(
@@ -599,7 +599,9 @@ def general_constants(chain: TaskChain) -> tuple[Array, float]:
     found = [_constants(chain, False)]
     if not chain.slides[0]:
         found.append(_constants(chain, True))
-    return max(found, key=lambda pair: pair[1] * (SLIDE if pair[0][rows.JOINTS + 2, rows.SLIDING] else 1.0))
+    return max(
+        found, key=lambda pair: pair[1] * (SLIDE if pair[0][layout.JOINTS + 2, layout.SLIDING] else 1.0)
+    )
 
 
 def _read_from_the_tool(chain: TaskChain) -> TaskChain:
@@ -617,12 +619,19 @@ def _read_from_the_tool(chain: TaskChain) -> TaskChain:
 
 
 def _constants(arm: TaskChain, backward: bool) -> tuple[Array, float]:
+    """Return the constants (k, 15) of the kernels, and how far from singular they are.
+
+    backward: read the chain from the tool. See kernels/elimination/general.py for the equations.
+    """
     chain = _read_from_the_tool(arm) if backward else arm
     zeros = np.where(chain.slides[:3], 0.0, ZEROS)
+    # M4 M5 m(tool) by the nine products of the monomials of joints 4 and 5: columns (15, 9), whose left null
+    # space N (6, 15) is left[:, 9:]
     last = [chain.matrices(k) for k in (3, 4)]
     tools = last[1] @ vector_at(np.vstack([chain.point, chain.axis]))  # (3, 15)
     span = np.tensordot(last[0], tools, (2, 1)).transpose(1, 0, 2).reshape(15, 9)
     left, sizes, _ = np.linalg.svd(span)
+    # N M3^-1 M2^-1 M1^-1, by the monomials of joint 3 and the powers of x2 and x1
     back = [
         _from(zero, chain.matrices(k, inverse=True), bool(chain.slides[k])) for k, zero in enumerate(zeros)
     ]
@@ -631,21 +640,23 @@ def _constants(arm: TaskChain, backward: bool) -> tuple[Array, float]:
     both = np.tensordot(second, first, (2, 1))  # power of x2, row, power of x1, goal
     equations = np.tensordot(left[:, 9:].T @ back[2], both, (2, 1))  # joint 3, equation, x2, x1, goal
     equations = equations.transpose(1, 0, 3, 2, 4).reshape(6, 3, -1)
+    # as polynomials in x3, four of degree 1 if joint 3 turns
     linear, quadratic = _reduced(equations, bool(chain.slides[2]))
     linear, quadratic = linear.reshape(-1, 2, 9, 15), quadratic.reshape(-1, 3, 9, 15)
-    constants = np.zeros((places.EQUATIONS + 18 * len(linear) + 27 * len(quadratic), 15))
-    header, table = constants[0], constants[rows.JOINTS : rows.TOOL]
-    header[[rows.FAMILY, rows.ACTIVE, rows.SIZE]] = rows.GENERAL, 5, chain.size
-    header[rows.ORIGIN : rows.ORIGIN + 3] = chain.origin
-    header[[places.LINEAR, places.QUADRATIC, places.REVERSED]] = len(linear), len(quadratic), backward
-    table[:, rows.AXIS : rows.POINT], table[:, rows.POINT : rows.SLIDING] = chain.axes, chain.points
-    table[:, rows.SLIDING], table[:, rows.VARIABLE] = chain.slides, chain.variables
-    table[:3, places.ZERO] = zeros
-    constants[rows.TOOL, :6] = np.concatenate([chain.point, chain.axis])
-    constants[places.BASE, :6] = np.concatenate([arm.axes[0], arm.points[0]])
-    constants[places.BASE, places.TIP : places.TIP + 6] = np.concatenate([arm.point, arm.axis])
-    constants[places.LAST_TWO : places.EQUATIONS] = np.linalg.pinv(span, rcond=RANK)[[3, 6, 1, 2]]
-    constants[places.EQUATIONS :] = np.concatenate([linear.reshape(-1, 15), quadratic.reshape(-1, 15)])
+    constants = np.zeros((general.EQUATIONS + 18 * len(linear) + 27 * len(quadratic), 15))
+    header, table = constants[0], constants[layout.JOINTS : layout.TOOL]
+    header[[layout.FAMILY, layout.ACTIVE, layout.SIZE]] = layout.GENERAL, 5, chain.size
+    header[layout.ORIGIN : layout.ORIGIN + 3] = chain.origin
+    header[[general.LINEAR, general.QUADRATIC, general.REVERSED]] = len(linear), len(quadratic), backward
+    table[:, layout.AXIS : layout.POINT], table[:, layout.POINT : layout.SLIDING] = chain.axes, chain.points
+    table[:, layout.SLIDING], table[:, layout.VARIABLE] = chain.slides, chain.variables
+    table[:3, general.ZERO] = zeros
+    constants[layout.TOOL, :6] = np.concatenate([chain.point, chain.axis])
+    constants[general.BASE, :6] = np.concatenate([arm.axes[0], arm.points[0]])
+    constants[general.BASE, general.TIP : general.TIP + 6] = np.concatenate([arm.point, arm.axis])
+    # the rows of the pseudo-inverse that give c4, s4, c5, s5 from a vector in the span
+    constants[general.LAST_TWO : general.EQUATIONS] = np.linalg.pinv(span, rcond=RANK)[[3, 6, 1, 2]]
+    constants[general.EQUATIONS :] = np.concatenate([linear.reshape(-1, 15), quadratic.reshape(-1, 15)])
     solvable = sizes[7] > RANK * sizes[0] and len(linear) >= 2  # else too many rows are quadratic
     regular = _regularity(linear, quadratic) if solvable else 0.0
     return frozen(constants), regular
@@ -740,6 +751,8 @@ def _constants_by_joint(
 
     equations (k, 3, 3, 3, 15) in the monomials of joints 1, 2, 3.
     """
+    # The equations as quadratic forms in the half tangents of joints a and c, by the monomials of joint b;
+    # then of b too. Times 1, x_a, x_b, x_a x_b they have the 16 products of powers up to 3 as unknowns.
     joint_a, joint_b = (k for k in range(3) if k != joint_c)
     bases = [AFFINE if slides else HALF_TANGENT for slides in chain.slides[:3]]
     forms = np.einsum('zkijm,zc->kcijm', np.moveaxis(equations, 1 + joint_c, 0), bases[joint_c])
@@ -750,24 +763,28 @@ def _constants_by_joint(
     for x in range(2):
         for y in range(2):
             shifted[2 * x + y, :, :, x : x + 3, y : y + 3] = squares
+    # sixteen random mixtures of them are a square matrix of polynomials of degree 2 in joint c, whose half
+    # tangent is turned to where the matrix is farthest from singular at infinity
     rng = np.random.default_rng(4)
-    mixed = np.linalg.qr(rng.normal(size=(4 * count, rows.POWERS)))[0]
+    mixed = np.linalg.qr(rng.normal(size=(4 * count, layout.POWERS)))[0]
     matrix = np.einsum('kr,kcabm->rabcm', mixed, shifted.reshape(4 * count, 3, 4, 4, 15))
-    matrix = matrix.reshape(rows.POWERS, rows.POWERS, 3, 15)
+    matrix = matrix.reshape(layout.POWERS, layout.POWERS, 3, 15)
     regular, turn = max(
         (_regularity_at_infinity(matrix, goals, math.pi * k / TURNS), k) for k in range(TURNS)
     )
     c, s = math.cos(math.pi * turn / TURNS), math.sin(math.pi * turn / TURNS)
     # Y = c - s t, X = c t + s
     powers = np.array([[c * c, -2 * c * s, s * s], [c * s, c * c - s * s, -c * s], [s * s, 2 * c * s, c * c]])
-    constants = np.zeros((rows.ROWS_OF_THREE, 15))
-    constants[: rows.COEFFICIENTS] = base_of(chain, plan)[: rows.COEFFICIENTS]
-    constants[0, [rows.STAGE, rows.OUTER_A, rows.OUTER_B]] = rows.ANY_THREE, joint_a, joint_b
-    constants[0, rows.OUTER_C] = joint_c
-    constants[rows.COMMON, [rows.TURNED, rows.TURNED + 1]] = c, s
+    constants = np.zeros((layout.ROWS_OF_THREE, 15))
+    constants[: layout.COEFFICIENTS] = base_of(chain, plan)[: layout.COEFFICIENTS]
+    constants[0, [layout.STAGE, layout.OUTER_A, layout.OUTER_B]] = layout.ANY_THREE, joint_a, joint_b
+    constants[0, layout.OUTER_C] = joint_c
+    constants[layout.COMMON, [layout.TURNED, layout.TURNED + 1]] = c, s
     three = np.linalg.qr(rng.normal(size=(count, 3)))[0]
-    constants[rows.COEFFICIENTS : rows.MATRIX] = np.einsum('ke,kcajm->ecajm', three, forms).reshape(81, 15)
-    constants[rows.MATRIX :] = np.einsum('rlcm,cp->rlpm', matrix, powers).reshape(-1, 15)
+    constants[layout.COEFFICIENTS : layout.MATRIX] = np.einsum('ke,kcajm->ecajm', three, forms).reshape(
+        81, 15
+    )
+    constants[layout.MATRIX :] = np.einsum('rlcm,cp->rlpm', matrix, powers).reshape(-1, 15)
     return regular, constants
 
 

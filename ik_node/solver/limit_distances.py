@@ -26,9 +26,9 @@ class LimitDistances:
     call from several threads, which run side by side.
     """
 
-    def __init__(self, arm: Arm, lacks: bool = False) -> None:
-        """Raises KernelError if the kernels cannot be compiled. lacks: whether lack will be called."""
-        names = 'tabulate_poses', 'limit_distances', *(['lacking'] if lacks else [])
+    def __init__(self, arm: Arm, misses: bool = False) -> None:
+        """Raises KernelError if the kernels cannot be compiled. misses: whether misses() will be called."""
+        names = 'tabulate_poses', 'limit_distances', *(['estimate_misses'] if misses else [])
         served = kernels.prepare(names, wait=True)
         if served.stage is not kernels.Stage.READY:
             raise KernelError(str(served))
@@ -55,15 +55,15 @@ class LimitDistances:
         )
         return found, distances, complete
 
-    def lack(self, goals: Array, distances: Array) -> Array:
+    def misses(self, goals: Array, distances: Array) -> Array:
         """Return by how much [m] goals (N, 9) of distance -inf are missed, 0 for others: a quick estimate.
 
         A chord of 1 between the directions counts as 0.2 of the reach. distances (N,): as find returns them.
         """
-        lack = np.empty(len(goals))
+        misses = np.empty(len(goals))
         joints, tool, limits = self._model[:3]
-        kernels.lacking(joints, tool, limits, goals, *self._search[1:], distances, lack)
-        return lack
+        kernels.estimate_misses(joints, tool, limits, goals, *self._search[1:], distances, misses)
+        return misses
 
 
 def held_idle(arm: Arm, q: Array) -> Array:

@@ -33,14 +33,14 @@ def fibonacci_sphere(count: int) -> Array:
 
 def reachable_directions(
     arm: Arm,
-    places: Array,
+    positions: Array,
     directions: Array,
     within: float,
     cores: int | None = None,
 ) -> Iterator[tuple[slice, NDArray[np.bool_], NDArray[np.bool_]]]:
-    """Yield (rows of places, positions reached, directions reached there) part by part.
+    """Yield (rows of positions, positions reached, directions reached there) part by part.
 
-    places (N, 3) [m], directions (K, 3) unit, base frame. A direction counts if the tool point is at the
+    positions (N, 3) [m], directions (K, 3) unit, base frame. A direction counts if the tool point is at the
     position, to 1e-6 m, and the tool axis within [rad] of the direction. Each part has arrays (rows,) and
     (rows, K) bool. cores: that work, by default all; the results do not depend on their number.
     """
@@ -48,38 +48,38 @@ def reachable_directions(
     cosine = math.cos(within)
 
     def part(first: int) -> tuple[slice, NDArray[np.bool_], NDArray[np.bool_]]:
-        rows = slice(first, min(first + PART, len(places)))
+        rows = slice(first, min(first + PART, len(positions)))
         there = np.zeros(rows.stop - first, dtype=np.bool_)
         reached = np.zeros((len(there), len(directions)), dtype=np.bool_)
         for k in range(len(there)):
             number = first + k  # also the random seed
-            found = configurations_at(arm, places[number], directions, cosine, number, reached[k])
+            found = configurations_at(arm, positions[number], directions, cosine, number, reached[k])
             there[k] = len(found) > 0
         return rows, there, reached
 
     pool = ThreadPoolExecutor(usable_cores() if cores is None else cores)
     try:
-        yield from pool.map(part, range(0, len(places), PART))
+        yield from pool.map(part, range(0, len(positions), PART))
     finally:  # if the caller stops early, wait only for the parts in progress
         pool.shutdown(cancel_futures=True)
 
 
 def configurations_at(
-    arm: Arm, place: Array, directions: Array, cosine: float, random_seed: int, reached: NDArray[np.bool_]
+    arm: Arm, position: Array, directions: Array, cosine: float, random_seed: int, reached: NDArray[np.bool_]
 ) -> Array:
-    """Mark in reached (K,) the directions (K, 3) that the tool axis can take at place (3,) [m].
+    """Mark in reached (K,) the directions (K, 3) that the tool axis can take at position (3,) [m].
 
     cosine: of the angle within which a direction counts. Returns configurations there (c, n + 3), each with
-    its tool axis: at least one for each marked direction, none if the place is out of reach. The kernel
+    its tool axis: at least one for each marked direction, none if the position is out of reach. The kernel
     reached_directions must be compiled, and reached be False before.
     """
-    if math.dist(place, arm.joints[0, 3:6]) > arm.reach + POSITION_TOLERANCE:
+    if math.dist(position, arm.joints[0, 3:6]) > arm.reach + POSITION_TOLERANCE:
         return np.empty((0, arm.n + 3))
     table = np.empty((STARTS + kernels.ATTEMPTS * len(directions), arm.n + 3))
     weight = WEIGHT_PER_REACH * max(arm.reach, 1e-3)
     options = np.array([POSITION_TOLERANCE, 2.0, weight, ITERATIONS, STALL_RATIO])
     state = np.array([random_seed], dtype=np.uint64)
     count = kernels.reached_directions(
-        arm.joints, arm.tool, arm.limits, options, place, directions, cosine, STARTS, state, table, reached
+        arm.joints, arm.tool, arm.limits, options, position, directions, cosine, STARTS, state, table, reached
     )
     return table[:count]

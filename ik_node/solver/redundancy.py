@@ -84,12 +84,12 @@ class LockedJoints:
         Raises InputError: unknown names, one named twice, a value outside the limits, part of a ball with
         limits of its own.
         """
-        places = self._places(locked_joints, seed)
-        free = ~np.isin(np.arange(self._arm.n), places)
+        indices = self._indices(locked_joints, seed)
+        free = ~np.isin(np.arange(self._arm.n), indices)
         if not free.any():
             only = evaluate(goal, seed.copy())
             return Solutions([only] if only.solved else [], complete=True)
-        reduced = self.reduced(places, seed)
+        reduced = self.reduced(indices, seed)
         ahead = seed[: len([joint for joint in reduced.before if joint.movable])]
         found = reduced.solver.solve_all(
             seen_from(reduced.pose(ahead), goal), seed[free], time_budget=time_budget
@@ -101,17 +101,17 @@ class LockedJoints:
             solutions.append(replace(evaluate(goal, q), status=Status.SOLVED, self_motion=one.self_motion))
         return Solutions(solutions, found.complete)
 
-    def reduced(self, places: Sequence[int], seed: Array) -> ReducedArm:
-        """Return the reduced arm with the joints at places, in order, locked at their values in seed (n,).
+    def reduced(self, indices: Sequence[int], seed: Array) -> ReducedArm:
+        """Return the reduced arm with the joints at indices, in order, locked at their values in seed (n,).
 
         Joints next to the base change the goal, not the arm: those of other values share a ReducedArm.
         """
         ahead = 0
-        while self._arm.is_plain and ahead < len(places) and places[ahead] == ahead:
+        while self._arm.is_plain and ahead < len(indices) and indices[ahead] == ahead:
             ahead += 1
-        return self._kept(ahead, tuple(places[ahead:]), tuple(seed[list(places[ahead:])].tolist()))
+        return self._kept(ahead, tuple(indices[ahead:]), tuple(seed[list(indices[ahead:])].tolist()))
 
-    def _places(self, locked_joints: Sequence[str], seed: Array) -> list[int]:
+    def _indices(self, locked_joints: Sequence[str], seed: Array) -> list[int]:
         """Return the indices of the joints named in locked_joints, in the arm's order."""
         arm = self._arm
         for name in locked_joints:
@@ -119,8 +119,8 @@ class LockedJoints:
                 raise InputError(f'locked joint {quoted(name)} is not one of {join_names(arm.joint_names)}')
         if len(set(locked_joints)) < len(locked_joints):
             raise InputError(f'locked_joints names a joint twice: {join_names(locked_joints)}')
-        places = sorted(arm.joint_names.index(name) for name in locked_joints)
-        for i in places:
+        indices = sorted(arm.joint_names.index(name) for name in locked_joints)
+        for i in indices:
             if not arm.lower[i] <= seed[i] <= arm.upper[i]:
                 raise InputError(
                     f'joint {quoted(arm.joint_names[i])} cannot be locked at {seed[i]:.6g}, outside its '
@@ -133,24 +133,24 @@ class LockedJoints:
                     f'joints {join_names(ball.joints)} form a ball joint with limits of its own: '
                     'lock all of them, within these limits, or none'
                 )
-        return places
+        return indices
 
 
 def _reduced(
     arm: Arm,
     solver_of: Callable[[Arm], Solver],
     ahead: int,
-    places: tuple[int, ...],
+    indices: tuple[int, ...],
     values: tuple[float, ...],
 ) -> ReducedArm:
-    """Return the ReducedArm with the first joints locked, ahead of them, and those at places at values."""
+    """Return the ReducedArm with the first joints locked, ahead of them, and those at indices at values."""
     robot = arm.robot
     chain = robot.chain(arm.tip_link, arm.base_link)
     base, before = arm.base_link, chain[:0]
     if ahead:
         last = [joint.name for joint in chain].index(arm.joint_names[ahead - 1])
         base, before = chain[last].child, chain[: last + 1]
-    locked = dict(zip((arm.joint_names[place] for place in places), values, strict=True))
+    locked = dict(zip((arm.joint_names[index] for index in indices), values, strict=True))
     joints = dict(robot.joints)
     for joint in chain:
         driver = robot.driver(joint.name)
@@ -263,9 +263,9 @@ class SelfMotions:
 
     def _seen(self, goal: Array) -> Array:
         """Return goal (9,) as seen from the other joints' base at each of the values, (k, 9)."""
-        turns, places = self._poses[:, :3, :3], self._poses[:, :3, 3]
+        turns, origins = self._poses[:, :3, :3], self._poses[:, :3, 3]
         seen = np.full((len(turns), 9), math.nan)
-        seen[:, :3] = np.einsum('ki,kij->kj', goal[:3] - places, turns)
+        seen[:, :3] = np.einsum('ki,kij->kj', goal[:3] - origins, turns)
         seen[:, DIRECTION:LATERAL] = goal[DIRECTION:LATERAL] @ turns
         return seen
 

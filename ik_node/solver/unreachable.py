@@ -16,7 +16,7 @@ from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.goal import Cause, Goal, Reason
 from ik_node.solver.workspace_bounds import radial_bounds
 
-from .closest import ClosestConfiguration, ClosestSearch, endless
+from .closest import ClosestConfiguration, ClosestSearch, without_stops
 
 CAUSES = {0: None, 1: Cause.TOO_FAR, -1: Cause.TOO_NEAR}  # by the return value of kernels.out_of_reach
 
@@ -40,14 +40,12 @@ class UnreachableGoals:
         self.form = form
         self.shells = radial_bounds(arm)
         self._closest_search = closest_search
-        self._endless = endless(arm.limits, arm.period)
+        self._unlimited = without_stops(arm.limits, arm.period)
         self._options = options
         self._tolerance = float(options[POSITION_TOLERANCE])  # m
-        self._tied = (
-            ''
-            if arm.effective_dof >= 5
-            else (f' (with {arm.effective_dof} effective DoF the position constrains the direction)')
-        )
+        self._tied = ''
+        if arm.effective_dof < 5:
+            self._tied = f' (with {arm.effective_dof} effective DoF the position constrains the direction)'
 
     def by_reach(self, goal: Goal) -> Cause | None:
         """Return why no joint positions reach the position, by link lengths; None if that is not proven."""
@@ -64,7 +62,7 @@ class UnreachableGoals:
         options = self._options.copy()
         options[[POSITION_TOLERANCE, CHORD_TOLERANCE]] *= loosely
         start = np.clip(seed, arm.lower, arm.upper)
-        model = arm.joints, arm.tool, self._endless, arm.period, self.form.constants
+        model = arm.joints, arm.tool, self._unlimited, arm.period, self.form.constants
         count, _ = kernels.formula_solutions(*model, packed, options, start, rows)
         return rows[:count]
 
@@ -82,7 +80,7 @@ class UnreachableGoals:
             amount = closest.direction_error
             sentence = f'the closest direction found at this position is off by {amount:.4g} rad{self._tied}'
             return Reason(Cause.DIRECTION_CONSTRAINED, amount, sentence)
-        free = self._closest_search.find(goal, seed, closest.q, endless=True)
+        free = self._closest_search.find(goal, seed, closest.q, ignore_limits=True)
         if free.position_error <= self._options[POSITION_TOLERANCE]:
             miss = least_miss(self.arm, free.q[None])
             assert miss is not None

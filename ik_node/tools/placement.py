@@ -213,7 +213,7 @@ class PlacementSearch:
         self.arm, self.region, self._reach = arm, region, arm.reach
         self.count = len(positions)
         self._positions, self._directions = positions, directions
-        self.limit_distances = LimitDistances(arm, lacks=True)
+        self.limit_distances = LimitDistances(arm, misses=True)
         self._threads = usable_cores()
 
     def goals(self, bases: Array) -> Array:
@@ -245,7 +245,7 @@ class PlacementSearch:
             _, found, complete = self.limit_distances.find(goals, starts)
             met, lack = found.reshape(shape) > -np.inf, np.zeros(len(here))
             if lack_of is not None:
-                lack = lack_of(self.limit_distances.lack(goals, found).reshape(shape))
+                lack = lack_of(self.limit_distances.misses(goals, found).reshape(shape))
             distances = np.where(met, found.reshape(shape), np.inf).min(axis=1)
             unmet, bits = np.sum(~met, axis=1), np.packbits(met, axis=1)
             return Judged(here, unmet, distances, lack, bits, complete=float(complete.mean()))

@@ -350,13 +350,13 @@ def test_limit_distances_are_the_best_of_all_solutions(name, free):
 
 def test_goals_out_of_reach_need_no_search_and_what_is_missed_by_less_lacks_less():
     arm = arm_of('seed_arm')
-    solver, quick = IkSolver(arm, compile='wait'), LimitDistances(arm, lacks=True)
+    solver, quick = IkSolver(arm, compile='wait'), LimitDistances(arm, misses=True)
     away = np.array([2.0, 0.5, 0.3]) * arm.reach
     goals = pack_goals(np.array([arm.fk(arm.middle + 0.3)[0], away, 1.5 * away]), None)
     _, distances, complete = quick.find(goals)
     assert (distances[1:] == -np.inf).all()
     assert complete[1:].all()
-    lack = quick.lack(goals, distances)
+    lack = quick.misses(goals, distances)
     closest = [solver.solve(Goal.unpacked(goal)).position_error for goal in goals[1:]]
     np.testing.assert_allclose(lack, [0.0, *closest], rtol=1e-2)
     assert lack[2] > lack[1] > 0.1

@@ -14,7 +14,7 @@ from made_arms import general_arm, make_arm, manseur_doty_arm, random_unit, unit
 from shared_files import shared_path
 
 from ik_node import Arm, Goal, IkSolver, Status, kernels
-from ik_node.kernels.elimination import layout as rows
+from ik_node.kernels.elimination import layout
 from ik_node.kernels.elimination.general import REVERSED
 from ik_node.solver.elimination import MOST, any_form, chain_of, general_constants, pair_form
 
@@ -242,7 +242,7 @@ def test_three_slides_in_a_row_and_fewer_joints():
         check(special_arm(6, 5, slides=places), exact=False, name='slide')
     for geometry in ({'parallel': (0, 1, 2)}, {'parallel': (1, 2, 3)}, {'meet': (0, 1, 2)}):
         form = check(special_arm(7, 4, **geometry), exact=False)
-        assert form.constants[0, rows.STAGE] == rows.ONE_UNKNOWN
+        assert form.constants[0, layout.STAGE] == layout.ONE_UNKNOWN
     for slides in ((), (1,), (3,), (0, 2)):
         assert check(special_arm(8, 4, slides=slides), exact=False).name == '4 joints'
     for n, direction in itertools.product((1, 2, 3), (True, False)):

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arms of general geometry: all solutions from the eigenvalues of one matrix.
 
-Joints 4 and 5 are eliminated when the arm is loaded, see solver/elimination.py. What is left are six
-equations in joints 1, 2, 3. Times 1 and x1 they are twelve, linear in the twelve monomials x1^i x2^j
-(i to 3, j to 2), with coefficients that are polynomials in x3; x is the tangent of half the angle, or the
-displacement of a prismatic joint. The determinant vanishes at the solutions: an eigenvalue problem of 16
-rows (Manocha and Canny 1994; theirs has 24, of which 8 belong to no solution).
+The loop equation M1 M2 M3 M4 M5 m(tool) = m(goal) has 15 rows (Raghavan and Roth 1990, see elimination.md).
+M4 M5 m(tool) spans nine dimensions, so six covectors N vanish on it, and the six rows of
+N M3^-1 M2^-1 M1^-1 m(goal) = 0 contain joints 1, 2, 3 alone. solver/elimination.py writes them once per arm,
+each as a polynomial in x1, x2, x3 whose coefficients are linear in m(goal); x is the tangent of half the
+angle, or the displacement of a prismatic joint. The kernels then do for each goal:
+
+1. write_equations: the six equations, each times 1 and times x1: twelve, linear in the twelve monomials
+   x1^i x2^j (i to 3, j to 2). Their matrix K(x3) is singular at every solution.
+2. companion: det K(x3) = 0 as an eigenvalue problem (Manocha and Canny 1994). Theirs has 24 rows, of which 8
+   belong to no solution; here four of the equations are of degree 1 in x3, and 16 rows are left.
+3. For each real x3: x1 and x2 from the null vector of K(x3), joints 4 and 5 from the nine dimensions.
 """
 
 from __future__ import annotations
@@ -52,14 +58,19 @@ WRONG = 1e-3  # residual (scaled) that a candidate at a real eigenvalue should n
 
 @compiled
 def scaled_goal(form, goal, v, g):
-    """Write the scaled goal (6,) into v, and into g what the chain of form has to bring its tool to."""
+    """Write the scaled goal (6,) into v, and into g what the chain of form has to bring its tool to.
+
+    The same, unless the chain is read from the tool, where axis 1 of the arm is what has to be met.
+    """
     for k in range(3):
         v[k] = (goal[k] - form[0, ORIGIN + k]) / form[0, SIZE]
         v[3 + k] = goal[3 + k]
     if form[0, REVERSED] == 0.0:
         copy(v, g)
         return
-    # A half turn about h takes the tool axis to the goal's; seen from the tool, axis 1 is the goal.
+    # Place the arm's tool, as at the zero pose, on the goal; where axis 1 then is, seen from the tool, is the
+    # goal of the chain. The roll of that placement is free: a half turn about h, midway between the tool axis
+    # of the zero pose and the goal's, takes one to the other. R x = 2 (h . x) h - x.
     base = form[BASE]
     h0, h1, h2 = base[TIP + 3] + v[3], base[TIP + 4] + v[4], base[TIP + 5] + v[5]
     length = sqrt(h0 * h0 + h1 * h1 + h2 * h2)
@@ -69,11 +80,13 @@ def scaled_goal(form, goal, v, g):
             h0, h1, h2 = -base[TIP + 4], base[TIP + 3], 0.0
         length = sqrt(h0 * h0 + h1 * h1 + h2 * h2)
     h0, h1, h2 = h0 / length, h1 / length, h2 / length
+    # the point on axis 1: turned back about the goal, then moved to where the tool point is at the zero pose
     x, y, z = base[3] - v[0], base[4] - v[1], base[5] - v[2]
     along = 2.0 * (h0 * x + h1 * y + h2 * z)
     g[0], g[1], g[2] = along * h0 - x, along * h1 - y, along * h2 - z
     for k in range(3):
         g[k] += base[TIP + k]
+    # its direction: turned back alone
     along = 2.0 * (h0 * base[0] + h1 * base[1] + h2 * base[2])
     g[3], g[4], g[5] = along * h0 - base[0], along * h1 - base[1], along * h2 - base[2]
 
@@ -89,6 +102,7 @@ def write_equations(form, m, squares, lines, constants):
     row = EQUATIONS
     for k in range(linear + quadratic):
         degree = 1 if k < linear else 2
+        # equation k, which has the nine monomials with i to 2, fills this row, and times x1 the next one
         first = 2 * k if k < linear else 2 * linear + 2 * (k - linear)
         for target in range(first, first + 2):
             for j in range(MONOMIALS):
@@ -96,7 +110,7 @@ def write_equations(form, m, squares, lines, constants):
         largest = 0.0
         for power in range(degree, -1, -1):
             table = squares if power == 2 else lines if power == 1 else constants
-            for j in range(9):
+            for j in range(9):  # its coefficient of x3^power and of monomial j at this goal
                 value = linear_in(form, row, m)
                 row += 1
                 table[first, j] = value
@@ -106,14 +120,17 @@ def write_equations(form, m, squares, lines, constants):
             squares[first, j] *= scale
             lines[first, j] *= scale
             constants[first, j] *= scale
-            squares[first + 1, j + 3] = squares[first, j]  # times x1
+            squares[first + 1, j + 3] = squares[first, j]  # times x1: i + 1 is three columns on
             lines[first + 1, j + 3] = lines[first, j]
             constants[first + 1, j + 3] = constants[first, j]
 
 
 @compiled
 def rotate_parameter(c, s, linear, squares, lines, constants):
-    """Replace x3 by (c x3 + s) / (c - s x3) in the polynomial matrix, in place."""
+    """Replace x3 by (c x3 + s) / (c - s x3) in the polynomial matrix, in place.
+
+    Each row is multiplied by c - s x3, or by its square, and sorted by powers again: no root is lost.
+    """
     for row in range(MONOMIALS):
         for j in range(MONOMIALS):
             a, b, d = squares[row, j], lines[row, j], constants[row, j]
@@ -168,12 +185,17 @@ def solve_columns(matrix, right, columns):
 def companion(linear, squares, lines, constants, work, right, out):
     """Write the matrix whose eigenvalues are the zeros of the determinant.
 
-    Returns (its size, the smallest share of a pivot). With w = squares v x3 + lines v for the quadratic
-    rows, x3 v and x3 w are linear in v and w (Tisseur and Meerbergen, The quadratic eigenvalue problem,
-    SIAM Review 43, 2001). Size 0 where the matrix in front of x3 is singular.
+    Returns (its size, the smallest share of a pivot). Size 0 where the matrix in front of x3 is singular.
+
+    K(x3) v = 0, in rows of degree 1 and 2 (S, L, C: rows of squares, lines, constants):
+        L1 v x3 + C1 v = 0,   S2 v x3^2 + L2 v x3 + C2 v = 0.
+    With w = S2 v x3 + L2 v for the second kind, x3 v and x3 w are linear in v and w (Tisseur and Meerbergen,
+    The quadratic eigenvalue problem, SIAM Review 43, 2001):
+        [L1; S2] v x3 = [-C1 v; -L2 v + w],   w x3 = -C2 v.
     """
     quadratic = MONOMIALS - linear
     size = MONOMIALS + quadratic
+    # work = [L1; S2] and right = [-C1, 0; -L2, 1]; solving gives the rows of x3 v
     for i in range(MONOMIALS):
         for j in range(MONOMIALS):
             leading = lines if i < linear else squares
@@ -188,7 +210,7 @@ def companion(linear, squares, lines, constants, work, right, out):
     for j in range(size):
         for i in range(MONOMIALS):
             out[i, j] = right[i, j]
-        for i in range(quadratic):
+        for i in range(quadratic):  # the rows of x3 w
             out[MONOMIALS + i, j] = -constants[linear + i, j] if j < MONOMIALS else 0.0
     return size, share
 
@@ -202,6 +224,7 @@ def null_vector(matrix, order, out):
     """
     for j in range(MONOMIALS):
         order[j] = j
+    # forward: the largest entry that is left becomes the pivot, order[k] is the unknown of column k
     for k in range(MONOMIALS - 1):
         row, column, size = k, k, -1.0
         for i in range(k, MONOMIALS):
@@ -220,6 +243,7 @@ def null_vector(matrix, order, out):
             if share != 0.0:
                 for j in range(k + 1, MONOMIALS):
                     matrix[i, j] -= share * matrix[k, j]
+    # backward: the unknown of the last pivot, which is zero at an eigenvalue, is free
     out[int(order[MONOMIALS - 1])] = 1.0
     for k in range(MONOMIALS - 2, -1, -1):
         value = 0.0
@@ -230,13 +254,17 @@ def null_vector(matrix, order, out):
 
 @compiled
 def monomial_ratio(vector, step, joint):
-    """The value of the joint of this row whose powers stand in vector (12,), step entries apart."""
+    """The value of the joint of this row whose powers stand in vector (12,), step entries apart.
+
+    vector holds x1^i x2^j at 3 i + j: two neighbours have the ratio x. The largest entry is one of them, as
+    its error is the smallest share.
+    """
     best = 0
     for k in range(MONOMIALS):
         if abs(vector[k]) > abs(vector[best]):
             best = k
     power = best // 3 if step == 3 else best % 3
-    if power == 0:
+    if power == 0:  # it has no lower neighbour: the higher one
         best += step
     if joint[SLIDING] != 0.0:
         return vector[best] / vector[best - step] + joint[ZERO]
@@ -252,12 +280,14 @@ def complete_candidate(form, goal, at, tip, m, q):
     """
     copy(goal, at)
     copy(form[TOOL, :6], tip)
-    for k in range(3):
+    for k in range(3):  # M3^-1 M2^-1 M1^-1 of the goal
         move(form[JOINTS + k], -q[k], at)
+    # m(at) = P (1, c4, s4) x (1, c5, s5): the rows LAST_TWO of the pseudo-inverse of P give c4, s4, c5, s5
     write_vector(at, m)
     for k in range(2):
         c, s = linear_in(form, LAST_TWO + 2 * k, m), linear_in(form, LAST_TWO + 2 * k + 1, m)
         q[3 + k] = c if form[JOINTS + 3 + k, SLIDING] != 0.0 else atan2(s, c)
+    # M4 M5 of the tool has to be there: where x1, x2, x3 are no solution, the products above are no angles
     for k in range(4, 2, -1):
         move(form[JOINTS + k], q[k], tip)
     miss = 0.0
@@ -269,8 +299,10 @@ def complete_candidate(form, goal, at, tip, m, q):
 @compiled
 def replace_roll(form, goal, v, q):
     """Replace the roll q[0] of the chain read from the tool by joint 1 of the arm; v (6,) is scratch."""
+    # Both chains turn about the same axes: joints 5 to 2 move the arm's tool, and what is left is joint 1,
+    # which takes it from there to the goal. The axes of this chain are reversed, hence the sign.
     copy(form[BASE, TIP : TIP + 6], v)
-    for k in range(1, 5):  # both chains turn about the same axes
+    for k in range(1, 5):
         move(form[JOINTS + k], -q[k], v)
     q[0] = value_between(form[BASE], v, goal)
 
@@ -308,6 +340,8 @@ def general_candidates(form, goal, out):
     scaled_goal(form, goal, target, g)
     write_vector(g, m)
     write_equations(form, m, squares, lines, constants)
+    # A solution near x3 = infinity makes the matrix in front of x3 nearly singular: then x3 is turned,
+    # and the solutions with it.
     turned, size, share = 0.0, 0, 0.0
     for attempt in range(ROTATIONS):
         size, share = companion(linear, squares, lines, constants, matrix, right, pencil)
@@ -322,8 +356,8 @@ def general_candidates(form, goal, out):
     count = 0
     for k in range(size):
         x = real[k]
-        blur = abs(imaginary[k]) / (1.0 + x * x)
-        if imaginary[k] < 0.0 or blur > NEARLY_REAL:
+        blur = abs(imaginary[k]) / (1.0 + x * x)  # imaginary part of half the angle
+        if imaginary[k] < 0.0 or blur > NEARLY_REAL:  # of a conjugate pair one is enough
             continue
         if slides and abs(c - s * x) < AT_INFINITY * sqrt(1.0 + x * x):
             continue
@@ -333,10 +367,11 @@ def general_candidates(form, goal, out):
         null_vector(matrix, order, vector)
         q[0] = monomial_ratio(vector, 3, form[JOINTS])
         q[1] = monomial_ratio(vector, 1, form[JOINTS + 1])
+        # joint 3: the turn of the parameter taken back
         q[2] = (c * x + s) / (c - s * x) if slides else 2.0 * atan2(c * x + s, c - s * x)
         q[2] += form[JOINTS + 2, ZERO]
         miss = complete_candidate(form, g, at, tip, m, q)
-        if blur < REAL:
+        if blur < REAL:  # each real eigenvalue must be a solution, else the list may lack another one
             certain = certain and miss < WRONG
             expected += imaginary[k] == 0.0
         if miss < HOPELESS:

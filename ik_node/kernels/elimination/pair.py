@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All candidates of arms of special geometry or with fewer than five joints."""
+"""All candidates by polynomials in one to three outer joints, the inner joints eliminated; see layout.py.
+
+With N the covectors that the inner joints leave alone, M_k the motions of the joints before them and behind:
+N M_behind m(tool) - N (M_before)^-1 m(goal) = 0 contains the outer joints alone.
+"""
 
 from __future__ import annotations
 
@@ -79,6 +83,7 @@ def outer_values(form, m, work, pairs):
         return solve_one(form, m, work, pairs)
     if form[0, STAGE] == ANY_THREE:
         return solve_three(form, m, work, pairs)
+    # two equations in 1, cos b, sin b (j), whose coefficients are quadratic forms in joint a (i)
     e = work[20:26]
     for k in range(2):
         for i in range(3):
@@ -98,6 +103,7 @@ def pair_candidates(form, goal, out):
     work = np.empty((34, 15))
     pairs, inner, tips = np.empty((MOST_VALUES, 3)), np.empty((2, 3)), np.empty((2, 2))
     v, g, target, m = np.empty(6), np.empty(6), np.empty(6), np.empty(15)
+    # the goal in units of the arm's size, from its origin; the wrist point in row of the tool point
     position_only = isnan(goal[DIRECTION])
     for k in range(3):
         target[k] = (goal[k] - form[0, ORIGIN + k]) / form[0, SIZE]
@@ -106,6 +112,7 @@ def pair_candidates(form, goal, out):
     if wrist:
         for k in range(3):
             target[k] -= form[0, ALONG] * target[3 + k]
+    # the outer joints, from equations whose coefficients are linear in m
     write_vector(target, m)
     found, certain = outer_values(form, m, work, pairs)
     first = int(form[0, FIRST_INNER])
@@ -120,6 +127,7 @@ def pair_candidates(form, goal, out):
         values[joint_b] = pairs[p, 1]
         if three:
             values[joint_c] = pairs[p, 2]
+        # the goal seen through the joints before the inner ones, the tool as those behind hold it
         for k in range(6):
             g[k], v[k] = target[k], form[TOOL, k]
         if position_only or wrist:
@@ -135,12 +143,12 @@ def pair_candidates(form, goal, out):
             for k in range(width):
                 values[first + k] = inner[r, k]
                 certain = certain and not isnan(inner[r, k])  # free
-            if loose:
+            if loose:  # the equations of two inner joints hold at values that are no solution, too
                 off = miss(form, values, target, v)
-                place = -1 if off > FAR else place_of(form, values, off, offs, out, count)
-                if place >= 0:
-                    offs[place] = off
-                    count = max(write_row(form, values, out, place), count)
+                row = -1 if off > FAR else row_for(form, values, off, offs, out, count)
+                if row >= 0:
+                    offs[row] = off
+                    count = max(write_row(form, values, out, row), count)
                 continue
             if not wrist:
                 count = write_row(form, values, out, count)
@@ -148,6 +156,7 @@ def pair_candidates(form, goal, out):
             if isnan(values[0]):  # the wrist point is on axis 1
                 certain = False
                 continue
+            # joints 4 and 5 turn the tool axis as joints 1, 2, 3 leave it onto the goal's direction
             for k in range(3):
                 g[3 + k], v[3 + k] = target[3 + k], form[TOOL, 3 + k]
             for k in range(3):
@@ -172,7 +181,7 @@ def miss(form, values, target, v):
 
 
 @compiled
-def place_of(form, values, off, offs, out, count):
+def row_for(form, values, off, offs, out, count):
     """Row of out (k, n) for values that miss by off: that of nearly the same ones with larger offs, or count.
 
     In a full table that with the largest offs. -1 where these are better.

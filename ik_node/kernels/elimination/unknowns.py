@@ -85,23 +85,24 @@ def form_roots(g, n, scale, slack, work, companion, out):
     next to the real line counts as two roots, as far apart as its imaginary parts. Returns how many, -1 if
     the form is zero all over. work (4, 9) and companion (8, 8) are scratch.
     """
-    largest, place = 0.0, 0
+    # a form of degree n has n roots, so at one of more directions it is not small: unless it is zero
+    largest, best = 0.0, 0
     for k in range(DIRECTIONS):
         angle = pi * k / DIRECTIONS
         value = abs(form_value(g, n, sin(angle), cos(angle)))
         if value > largest:
-            largest, place = value, k
+            largest, best = value, k
     if not largest > SINGULAR * scale:
         return -1
-    # (1, 0) goes to where the form is largest
-    angle = pi * place / DIRECTIONS
+    # (1, 0) goes to where the form is largest: the coefficient of X^n becomes largest, no root is at infinity
+    angle = pi * best / DIRECTIONS
     c, s = sin(angle), -cos(angle)
     turned, roots = work[0], work[1]
     turn_form(g, n, c, s, work[2], turned)
     count = 0
     if n == 4 and slack <= LEAST_SLACK:
         count = quartic_roots(turned, work[2], roots)
-    else:
+    else:  # the eigenvalues of the companion matrix of the polynomial in t = X / Y
         for i in range(n):
             for j in range(n):
                 companion[i, j] = 0.0
@@ -120,7 +121,7 @@ def form_roots(g, n, scale, slack, work, companion, out):
                 elif imaginary[k] >= 0.0:
                     roots[count] = real[k]
                     count += 1
-    for k in range(count):
+    for k in range(count):  # turned back
         t = roots[k]
         x, y = c * t + s, c - s * t
         length = sqrt(x * x + y * y)
@@ -143,6 +144,7 @@ def quadratic_roots(g, slack, out):
     if square < -slack * scale * scale:
         return 0
     root = sqrt(spread(square, scale * scale, slack))
+    # X / Y = half / r and p / half, the sum in half without cancellation
     half = -0.5 * (q + root) if q > 0.0 else -0.5 * (q - root)
     count = 0
     for side in range(2 if root > 0.0 else 1):
@@ -177,6 +179,14 @@ def at_root(e, x, y, out):
 
 
 @compiled
+def exchange(e):
+    """Exchange the two equations e (6, 3)."""
+    for k in range(3):
+        for i in range(3):
+            e[i, k], e[3 + i, k] = e[3 + i, k], e[i, k]
+
+
+@compiled
 def solve_turn(form, e, work, companion, pairs):
     """Solve e for joints a and b where b turns next to the base or the tool.
 
@@ -190,13 +200,12 @@ def solve_turn(form, e, work, companion, pairs):
     for k in range(3):
         first += e[1, k] * e[1, k] + e[2, k] * e[2, k]
         second += e[4, k] * e[4, k] + e[5, k] * e[5, k]
-    if second > first:
-        for k in range(3):
-            for i in range(3):
-                e[i, k], e[3 + i, k] = e[3 + i, k], e[i, k]
+    if second > first:  # H_1 is what is divided by
+        exchange(e)
         first = second
-    if first < 1e-20:
+    if first < 1e-20:  # neither equation contains joint b
         return 0, False
+    # r + i p = conj(H_1) H_2 / |H_1|^2, summed over the coefficients in joint a
     r, p = 0.0, 0.0
     for k in range(3):
         r += e[1, k] * e[4, k] + e[2, k] * e[5, k]
@@ -204,14 +213,14 @@ def solve_turn(form, e, work, companion, pairs):
     r, p = r / first, p / first
     rest, roots, g = work[4], work[5:14], work[14]
     size = 0.0
-    for k in range(3):
+    for k in range(3):  # P = k_2 - r k_1
         rest[k] = e[3, k] - r * e[0, k]
         size += abs(rest[k])
-    if abs(p) < APART:
-        if size < 1e-9:
+    if abs(p) < APART:  # the second equation is P = 0, without joint b
+        if size < 1e-9:  # and without joint a: one equation for both
             return 0, False
         found = quadratic_roots(rest, form[0, SLACK], roots)
-    else:
+    else:  # P^2 + p^2 (k_1^2 - |H_1|^2)
         for k in range(5):
             g[k] = 0.0
         product(rest, rest, 1.0, g)
@@ -236,6 +245,8 @@ def solve_turn(form, e, work, companion, pairs):
         if length < FREE:  # joint b is free here
             regular = False
             continue
+        # Re z = -k_1 and Im z = -P / p give e^(ib) = H_1 z / |H_1|^2; where p is small, Im z is lost in
+        # rounding, and k_1 + Re z = 0 leaves two angles
         if abs(p) > CLEAR:
             across = (r * constant - g[3]) / p
             if abs(sqrt(constant * constant + across * across) - length) < 1e-2 * length:
@@ -253,20 +264,19 @@ def solve_turn(form, e, work, companion, pairs):
 def solve_slide(form, e, work, companion, pairs):
     """Solve e for joints a and b where b slides next to the base or the tool.
 
-    e (6, 3): as in solve_turn with 1, t, t^2 of joint b. Of t^2 the coefficient is constant; the second
-    equation is freed of it, then its coefficient of t is constant too. Returns (number of rows of
-    pairs (16, 2), whether the goal is regular).
+    e (6, 3): as in solve_turn with 1, t, t^2 of joint b. Of t^2 the coefficient c is constant; the second
+    equation is freed of it, then its coefficient l of t is constant too: P + l t = 0. With k + h t + c t^2 of
+    the first, t = -P / l leaves c P^2 - l h P + l^2 k = 0, a quartic in joint a. Where l is nearly zero
+    P = 0, a quadratic. Returns (number of rows of pairs (16, 2), whether the goal is regular).
     """
-    for place in (2, 1):
+    for power in (2, 1):  # t^2, or t where neither equation has t^2
         first, second, both = 0.0, 0.0, 0.0
         for k in range(3):
-            first += e[place, k] * e[place, k]
-            second += e[3 + place, k] * e[3 + place, k]
-            both += e[place, k] * e[3 + place, k]
+            first += e[power, k] * e[power, k]
+            second += e[3 + power, k] * e[3 + power, k]
+            both += e[power, k] * e[3 + power, k]
         if second > first:
-            for k in range(3):
-                for i in range(3):
-                    e[i, k], e[3 + i, k] = e[3 + i, k], e[i, k]
+            exchange(e)
             first = second
         if first > 1e-18:
             for k in range(3):
@@ -287,7 +297,7 @@ def solve_slide(form, e, work, companion, pairs):
     else:
         for k in range(5):
             g[k] = 0.0
-        weight = work[4]
+        weight = work[4]  # 1 as a form in joint a: X^2 + Y^2, or Y^2 of a slide
         weight[0], weight[1] = 1.0, 0.0
         weight[2] = 0.0 if form[JOINTS + int(form[0, OUTER_A]), SLIDING] != 0.0 else 1.0
         product(rest, rest, curve, g)
@@ -339,6 +349,9 @@ def add_turns(a, b, c, slack, value, pairs, count):
 def solve_any(form, e, slides, work, companion, pairs):
     """Solve any two equations e (6, 3) for joints a and b: the resultant is a form of degree 8 in joint a.
 
+    Both rows of coefficients vanish on (1, cos b, sin b), which is thus along their cross product, the minors
+    (m_0, -m_1, m_2); cos^2 + sin^2 = 1 leaves m_1^2 + m_2^2 - m_0^2 = 0. Of (1, t, t^2) the square of the
+    middle one is the product of the others: m_1^2 - m_2 m_0 = 0.
     slides: whether b is prismatic. Returns (number of rows of pairs (16, 2), whether the goal is regular).
     """
     minors, g, roots = work[17:20], work[14], work[5:14]
@@ -369,6 +382,7 @@ def solve_any(form, e, slides, work, companion, pairs):
         at_root(e, roots[k, 0], roots[k, 1], g)
         if not finite:
             continue
+        # joint b from the equation that depends more on it
         m = 3 if abs(g[4]) + abs(g[5]) > abs(g[1]) + abs(g[2]) else 0
         before = count
         regular = regular and max(abs(g[1]) + abs(g[2]), abs(g[4]) + abs(g[5])) > FREE  # else joint b is free
@@ -416,7 +430,7 @@ def reduce_matrix(form, m, table):
             table[i, n + j] = linear_in(form, row, m)
             table[i, 2 * n + j] = linear_in(form, row + 1, m)
             table[i, j] = linear_in(form, row + 2, m)
-    least, most = 1e300, 0.0
+    least, most = 1e300, 0.0  # pivots
     for k in range(n):
         pivot = k
         for i in range(k + 1, n):
@@ -446,7 +460,10 @@ def reduce_matrix(form, m, table):
 
 @compiled
 def meets(form, third, a, b):
-    """Whether joints a and b meet the equation third (9,), by forms in joint a and monomials of joint b."""
+    """Whether joints a and b meet the equation third (9,), by forms in joint a and monomials of joint b.
+
+    Two equations also hold at values that miss the third one: of up to sixteen pairs few are solutions.
+    """
     x, y, c, s = a, 1.0, b, b * b
     if form[JOINTS + int(form[0, OUTER_A]), SLIDING] == 0.0:
         x, y = sin(0.5 * a), cos(0.5 * a)
@@ -466,6 +483,9 @@ def meets(form, third, a, b):
 def solve_three(form, m, work, triples):
     """Write the values of joints a, b and c into triples (k, 3) for the goal with vector m (15,).
 
+    The equations, times powers of the half tangents of a and b, are rows of K(t) = K_0 + K_1 t + K_2 t^2 with
+    t the half tangent of c, turned so that K_2 is regular. At a solution K(t) x = 0 with x the powers, and
+    [x; t x] is an eigenvector of [0, 1; -K_2^-1 K_0, -K_2^-1 K_1] (Tisseur and Meerbergen 2001).
     Each real root gives joint c; two of the equations then give a and b, and a third leaves out most of what
     is not a solution. Returns (number of rows, whether the goal is regular).
     """
@@ -501,12 +521,13 @@ def solve_three(form, m, work, triples):
         t = real[r]
         if not 0.0 <= imaginary[r] < REAL_EIGENVALUE * (1.0 + t * t):
             continue
-        x, y = c * t + s, c - s * t
+        x, y = c * t + s, c - s * t  # turned back
         length = sqrt(x * x + y * y)
         x, y = x / length, y / length
         finite, value = value_of(form, joint, x, y)
         if not finite:
             continue
+        # joint c inserted: three equations in a and b, the first two of which are solved
         for k in range(3):
             for i in range(9):
                 total = (
@@ -528,7 +549,7 @@ def solve_three(form, m, work, triples):
             row = triples[count]
             row[0], row[1], row[2] = pairs[p, 0], pairs[p, 1], value
             count += 1
-            for k in range(count - 1):
+            for k in range(count - 1):  # double roots give the same solutions again
                 other = triples[k]
                 if max(abs(row[0] - other[0]), abs(row[1] - other[1]), abs(row[2] - other[2])) < SAME:
                     count -= 1

@@ -29,7 +29,7 @@ SERVING = {
     'closest_parallel': 'closest',
     'least_possible': 'closest',
     'rank_starts': 'closest',
-    'nearest_places': 'closest',
+    'nearest_positions': 'closest',
     'closest_out_of_reach': 'closest',
     'multistart': 'closest',
     'meet_tolerances': 'closest',
@@ -57,7 +57,7 @@ ON_DEMAND = {
     'find_families': 'redundancy',
     'reached_directions': 'search',
     'limit_distances': 'search',
-    'lacking': 'search',
+    'estimate_misses': 'search',
     'search_tree': 'trees',
     'search_tree_transpose': 'trees',
     'settle_tree': 'trees',
@@ -74,8 +74,8 @@ KERNELS = SERVING | ON_DEMAND
 # dimensions, 0 for a scalar.
 ARGUMENTS = {
     'f0': 'angle bound cosine dt least pole share temperature tolerance weight',
-    'f1': 'a arrived b before blend distances goal grid lack ladder model narrow near now options q seed '
-    'size smooth span start times values weights wide',
+    'f1': 'a arrived b before blend deficit distances goal grid ladder misses model narrow near now options '
+    'q seed size smooth span start times values weights wide',
     'f2': 'calm costs errors found frames given goals known marks parabola peaks places samples seeds table '
     'target turns work',
     'a2': 'out',
