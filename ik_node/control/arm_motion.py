@@ -238,9 +238,9 @@ class ArmMotion:
         )
         # Joints that the controller moves besides the arm, a gripper for instance; foreign: not of the robot.
         self._listed = settings.listed_joints(names)
-        self._held = tuple(name for name in self._listed if name not in names)
+        self._extra_joints = tuple(name for name in self._listed if name not in names)
         self._foreign: dict[str, float] = {}  # positions at which they are held
-        self.without_position: tuple[str, ...] = (*names, *self._held)
+        self.without_position: tuple[str, ...] = (*names, *self._extra_joints)
         self._others: dict[str, JointGroup] = {}  # by variable: joints off the arm that goals have named
         self._resting = {name: known[name] for name in model.joints.variables if name not in names}
         self._off = model.joints.indices(list(self._resting))
@@ -252,7 +252,7 @@ class ArmMotion:
         self.tracked: Array | None = None  # position of the moving target that the arm follows
         self._plans: list[object] = []  # of all groups, at the last setpoint
         self._unchecked = False  # a stream of goals has ended: the motion to its last goal was not checked
-        self._announced = -math.inf  # when the other arms were last told of a change [s]
+        self._announced = -math.inf  # when the other arms were last notified of a change [s]
         self.check = MotionCheck(model, settings, partial(robot.ahead, self))
         self.check.joints = [self.arm.gate]
         self._set_limits()
@@ -270,7 +270,7 @@ class ArmMotion:
     @property
     def needed(self) -> tuple[str, ...]:
         """The joints whose measurements must be believable: the commanded ones and those that are held."""
-        return (*self.commanded, *self._held)
+        return (*self.commanded, *self._extra_joints)
 
     @property
     def moving(self) -> bool:
@@ -336,7 +336,7 @@ class ArmMotion:
 
     def _hold(self, positions: Mapping[str, float]) -> None:
         """Hold the other joints of the controller; unnamed ones are without position."""
-        for name in self._held:
+        for name in self._extra_joints:
             if name in self._others or name in self._foreign:
                 continue
             if name not in positions:
@@ -439,7 +439,7 @@ class ArmMotion:
         self.tracked, self.paused = None, ''
         self.check.restart()
         self._following.restart()
-        self.without_position = (*self.arm.names, *self._held)
+        self.without_position = (*self.arm.names, *self._extra_joints)
         self.arm.reset(self.arm.motion.position)
         self._others.clear()
         self.check.joints = [self.arm.gate]
@@ -513,7 +513,7 @@ class ArmMotion:
         if plan.joints is None or not self.check.needed:
             return plan
         if plan.path is not None:  # there is no alternative to a path
-            self._check_planned(plan.path.places(SPACING), values)
+            self._check_planned(plan.path.positions_every(SPACING), values)
             return plan
         now = values[self._model.index]
         if tracking:
@@ -721,7 +721,7 @@ class ArmMotion:
         if violation is not None:
             return None if self.braking else setpoint, f'trajectory dropped: {violation}'
         if setpoint.time >= trajectories.ends and self._far_from(trajectory, feedback):
-            trajectories.withhold()  # following_error() reports an arm that does not follow
+            trajectories.skip()  # following_error() reports an arm that does not follow
             return setpoint, None
         trajectories.sent(trajectory)
         return replace(setpoint, trajectory=trajectory), None
@@ -745,7 +745,7 @@ class ArmMotion:
     def unreached_joint(self, feedback: Feedback, tolerance: Array) -> str | None:
         """Return which joints are farther than tolerance (k,) from their targets; None if none is."""
         measured, targets = self._measured(feedback), self.arm.motion.position
-        errors = self._following.apart(measured, targets)
+        errors = self._following.distances(measured, targets)
         far = np.flatnonzero(np.nan_to_num(errors) > tolerance)
         if not far.size:
             return None

@@ -339,7 +339,7 @@ HALTING = 'the joint controller is still coming to rest; try again in a second'
 RESUMING = 1.0  # [s] after a resume in which requests wait for the measured joints
 NO_MODEL = 'no robot model yet: waiting for robot_description'
 SETTLING = 1.0  # [s] within which a controller must come to rest where its commands have ended
-MOST_PERIODS = 2.0  # of motion per setpoint: after a stall the arm continues without a jump
+MAX_PERIODS = 2.0  # of motion per setpoint: after a stall the arm continues without a jump
 VOID = 'the goal was sent before the arm was resumed, activated or released; send it again'
 
 
@@ -360,6 +360,7 @@ class ArmController:
         self._robot = JointArbiter() if robot is None else robot
         self._lock = self._robot.lock
         self._reports, self._outputs = ReportQueue(report), Outputs(outputs)
+        self._trajectories = self._outputs.trajectories
         self._machine = StateMachine()
         self._feedback = Feedback()
         self._model: JointModel | None = None
@@ -403,7 +404,7 @@ class ArmController:
     def resting(self) -> bool:
         """Whether nothing is commanded, and a controller that was halted is at rest."""
         idle = self.state in (State.UNCONFIGURED, State.INACTIVE)
-        return idle and not self._outputs.halting(self._ticked)
+        return idle and not self._trajectories.halting(self._ticked)
 
     def snapshot(self, tool: str = '') -> Snapshot | None:
         """Return the present state of the arm of a tool; None before the first one."""
@@ -436,7 +437,7 @@ class ArmController:
                 return Level.WARN, self._machine.refused
             if self._motion.paused:
                 return Level.WARN, f'{self._motion.paused}; the arm waits for them'
-            if self.state is State.WAITING and self._outputs.halting(self._ticked):
+            if self.state is State.WAITING and self._trajectories.halting(self._ticked):
                 return Level.WARN, HALTING
             if self.state is State.WAITING and (doubt := self._feedback.doubt(self._motion.needed)):
                 return Level.WARN, f'{doubt}; no command is sent until its measurements are plausible'
@@ -456,7 +457,11 @@ class ArmController:
 
     def _initialise_from_measurement(self) -> None:
         """Leave WAITING once all joint positions are known and a halted controller is at rest."""
-        if self.state is not State.WAITING or self._machine.barred or self._outputs.halting(self._ticked):
+        if (
+            self.state is not State.WAITING
+            or self._machine.barred
+            or self._trajectories.halting(self._ticked)
+        ):
             return
         if not self._feedback.expected:
             self._motion.initialise(self._fresh)
@@ -543,25 +548,22 @@ class ArmController:
             elif self.state is State.HAND_GUIDED:
                 self._motion.go_to_measured(positions)
             elif self.state in COMMANDING:
-                error = self._motion.following_error(positions, time, received, self._outputs.lag)
-                trajectories = self._outputs.trajectories
-                if error is not None and trajectories is not None:
+                error = self._motion.following_error(positions, time, received, self._trajectories.lag)
+                if error is not None and self._outputs.runs_plans:
                     # Where a plan leaves another one later, commands skip what the controller has yet to do.
                     tolerance = float(self._model.following_tolerance(self._settings).min())
-                    error = None if trajectories.at_reference(positions, tolerance) else error
+                    error = None if self._trajectories.at_reference(positions, tolerance) else error
                 if error is not None:
-                    self._fault(
-                        error, void=self._outputs.runs_plans
-                    )  # no plan starts at the present position
+                    # A plan would not start at the present position.
+                    self._fault(error, void=self._outputs.runs_plans)
 
     def on_reference(self, positions: Mapping[str, float], time: float, age: float = 0.0) -> None:
         """Compare where the controller commands joints at time [s], by name, with its trajectories.
 
         age [s]: of the message on arrival.
         """
-        trajectories = self._outputs.trajectories
         with self._change():
-            lost = '' if trajectories is None else trajectories.heard(time, positions, age)
+            lost = self._trajectories.on_reference(time, positions, age)
             if lost and self.state in COMMANDING:
                 self._fault(lost, void=True)
 
@@ -625,13 +627,14 @@ class ArmController:
         if self._motion.without_position or not (self.state in COMMANDING or braking):
             return None
         passed = 0.0 if last == -math.inf else max(time - last, 0.0)
-        dt = min(passed, MOST_PERIODS / self._settings.publish_rate)
-        missed = passed - dt if self._outputs.advance(last) else 0.0
+        dt = min(passed, MAX_PERIODS / self._settings.publish_rate)
+        missed = passed - dt if self._trajectories.under_way(last) else 0.0
         if self.state in ON_ITS_WAY:
             follows = self.state is State.TELEOPERATED or self._settings.follow_goals
             target = self._goal_solver.moving(time) if follows else None
             self._motion.track(target, self._goal_solver.smoothing(self._settings))
-        setpoint, rejection = self._motion.step(time, dt, self._feedback, missed, self._outputs.trajectories)
+        trajectories = self._trajectories if self._outputs.runs_plans else None
+        setpoint, rejection = self._motion.step(time, dt, self._feedback, missed, trajectories)
         if rejection is not None:
             self._fault(rejection, void=setpoint is None)
         if setpoint is not None:
@@ -641,7 +644,7 @@ class ArmController:
         return setpoint
 
     def _rest(self) -> None:
-        if self._outputs.behind(self._ticked):
+        if self._trajectories.behind(self._ticked):
             return
         if self.state in ON_ITS_WAY:
             inexact = unreached = self._unreached_joint() if self._tracker.pursues else None
@@ -656,7 +659,7 @@ class ArmController:
             else:
                 self._tracker.end(self.state, unreached)
             return
-        if self.state is State.STOPPING and not self._outputs.settled:
+        if self.state is State.STOPPING and not self._trajectories.settled():
             self._unsettled = min(self._unsettled, self._ticked)
             if self._ticked >= self._unsettled + SETTLING:
                 self._fault('the controller is not at rest where it was stopped', void=True)
@@ -706,11 +709,11 @@ class ArmController:
             if before is not None and self._motion.moving:
                 self._brake('the arm changes')
                 return False
-            places = {} if before is None else before.joints.named(self._motion.values(self._feedback)[0])
+            positions = {} if before is None else before.joints.named(self._motion.values(self._feedback)[0])
             self._model, self._settings = model, settings
             self._feedback.judge(model.joints)
             self._goal_solver = goal_solver_of(model)
-            self._motion = self._robot.put(self, ArmMotion(model, settings, places, self._robot))
+            self._motion = self._robot.put(self, ArmMotion(model, settings, positions, self._robot))
             self._machine.epoch += 1
             self._tracker.end(self.state, 'the arm has changed')
             if not self._feedback.expected:
@@ -922,7 +925,7 @@ class ArmController:
                 raise InputError(f'cannot resume: {self.condition()[1]}')
             if self._machine.barred or self._machine.refused:
                 raise InputError(f'cannot resume: {self._machine.barred or self._machine.refused}')
-            if self._outputs.halting(self._ticked):
+            if self._trajectories.halting(self._ticked):
                 raise InputError(f'cannot resume: {HALTING}')
             silent = self._feedback.silent(self._motion.commanded, self._settings.measured_timeout)
             if silent or (self._feedback.expected and (silent := self._feedback.doubt(self._motion.needed))):

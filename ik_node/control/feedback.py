@@ -17,7 +17,7 @@ from ik_node.errors import closest_name, join_names, quoted
 from ik_node.model.plausibility import Span, measured_leap, measured_outside
 from ik_node.model.robot import JointSet
 
-MOST_JOINTS = 1000  # stored at most: measurements may also name joints of other robots
+MAX_JOINTS = 1000  # stored at most: measurements may also name joints of other robots
 RECENT = 0.1  # [s]: a moving joint is still near a measurement that is not older
 LEAP = 0.3  # [rad or m] between two measurements: more than joints can move
 SHOWN_NAMES = 6  # of joints that are not of the robot
@@ -141,7 +141,7 @@ class Feedback:
             leapt = before is not None and abs(position - _likely(before, received)) > LEAP
             steady = before.steady if before is not None and leapt else (position, received)
             self._joints.pop(name, None)  # the order is that of the last measurements
-            if len(self._joints) >= MOST_JOINTS:
+            if len(self._joints) >= MAX_JOINTS:
                 del self._joints[next(iter(self._joints))]
             same = before is not None and position == before.position
             changed = before.changed if before is not None and same else received
@@ -342,13 +342,13 @@ class FollowingError:
                 return late(self._newest - time)
         return None
 
-    def farthest_from(self, measured: Array, places: Array) -> str | None:
+    def farthest_from(self, measured: Array, positions: Array) -> str | None:
         """Return which joint is measured (n,), NaN: not, farther than its tolerance from positions (n,)."""
-        return self._beyond(self.apart(measured, places), self._tolerance)
+        return self._beyond(self.distances(measured, positions), self._tolerance)
 
-    def apart(self, measured: Array, places: Array) -> Array:
+    def distances(self, measured: Array, positions: Array) -> Array:
         """Return how far joints measured (n,) are from positions (n,), NaN where they are not measured."""
-        gap = measured - places
+        gap = measured - positions
         return np.abs(gap + self._turns(-gap))
 
     def _beyond(self, errors: Array, tolerance: Array, shown: Array | None = None) -> str | None:

@@ -29,53 +29,53 @@ from .trajectory import MotionState, Trajectory
 class ToolMotion:
     """Tool point (k, 3) [m] in the base frame, its speed (k,) [m/s], and turn rate of the tip (k,) [rad/s].
 
-    most_speed, most_turn_rate (k,): upper bounds, as if the contributions of the joints never cancelled,
+    speed_bound, turn_rate_bound (k,): upper bounds, as if the contributions of the joints never cancelled,
     which happens when some joints stop before others.
     """
 
     point: Array
     speed: Array
     turn_rate: Array
-    most_speed: Array
-    most_turn_rate: Array
+    speed_bound: Array
+    turn_rate_bound: Array
 
 
 def tool_motion(arm: Arm, positions: Array, velocities: Array) -> ToolMotion:
     """Return the motion of the tool at positions and velocities (k, n) of the joints."""
     count = len(positions)
     turn = np.broadcast_to(np.eye(3), (count, 3, 3))
-    place = np.zeros((count, 3))
+    position = np.zeros((count, 3))
     axes, origins, rates, sliding = [], [], [], []
     for row in arm.joints:
         variable, ratio = int(row[arrays.VARIABLE]), row[arrays.RATIO]
         value = ratio * positions[:, variable] + row[arrays.SHIFT]
-        place = place + turn @ row[arrays.OFFSET]
+        position = position + turn @ row[arrays.OFFSET]
         axis = turn @ row[arrays.AXIS]
         axes.append(axis)
-        origins.append(place)
+        origins.append(position)
         rates.append(ratio * velocities[:, variable])
         sliding.append(row[arrays.PRISMATIC] != 0)
         if sliding[-1]:
-            place = place + value[:, None] * axis
+            position = position + value[:, None] * axis
         else:
             turn = turn @ rotations(row[arrays.AXIS], value)
-    point = place + turn @ arm.tool[:3]
+    point = position + turn @ arm.tool[:3]
     linear, angular = np.zeros((count, 3)), np.zeros((count, 3))
-    most_linear, most_angular = np.zeros(count), np.zeros(count)
+    linear_bound, angular_bound = np.zeros(count), np.zeros(count)
     for axis, origin, rate, slides in zip(axes, origins, rates, sliding, strict=True):
         turned = rate[:, None] * axis
         moved = turned if slides else np.cross(turned, point - origin)
         linear += moved
-        most_linear += np.linalg.norm(moved, axis=1)
+        linear_bound += np.linalg.norm(moved, axis=1)
         if not slides:
             angular += turned
-            most_angular += np.abs(rate)
+            angular_bound += np.abs(rate)
     speed, turn_rate = np.linalg.norm(linear, axis=1), np.linalg.norm(angular, axis=1)
-    return ToolMotion(point, speed, turn_rate, most_linear, most_angular)
+    return ToolMotion(point, speed, turn_rate, linear_bound, angular_bound)
 
 
 SPACING = 0.01  # [s] between the times at which the speeds of a plan are checked
-MOST_PLACES = 400
+MAX_SAMPLES = 400
 SHARE = 0.97  # of the limits, as a margin for times between two checks, and for stops
 ROLL_SHARE = 1.0 / 3.0  # of the turn rate, for a joint that only rolls the tool
 TRIES = 6  # replans with ever lower joint velocities
@@ -128,12 +128,12 @@ class ToolPace:
         counted[:, self._rolls] = 0.0
         for (arm, columns), turn_rate in zip(self._tools, self._turn_rates, strict=True):
             motion = tool_motion(arm, positions[:, columns], counted[:, columns])
-            shares += [motion.most_speed / self.max_speed, motion.most_turn_rate / turn_rate]
+            shares += [motion.speed_bound / self.max_speed, motion.turn_rate_bound / turn_rate]
         return float(max(share.max() for share in shares))
 
     def kept(self, plan: JointPlan) -> bool:
         """Whether a plan respects the limits."""
-        return self.excess(*places(plan, plan.first)) <= SHARE
+        return self.excess(*sampled(plan, plan.first)) <= SHARE
 
     def slowed(self, plan: JointPlan, replan: Callable[[Array], JointPlan | None]) -> JointPlan | None:
         """Return plan or a slower one that respects the limits, None if none is found.
@@ -143,7 +143,7 @@ class ToolPace:
         repetition; the last attempt keeps joint velocities at which no configuration exceeds the limits.
         """
         for attempt in range(TRIES + 1):
-            positions, velocities = places(plan, plan.first)
+            positions, velocities = sampled(plan, plan.first)
             excess = self.excess(positions, velocities) / SHARE
             if excess <= 1.0:
                 return plan
@@ -173,13 +173,13 @@ class ToolPace:
         return SHARE * min(self.max_speed / max(speed, SLOWEST), turn_rate / max(turn, SLOWEST))
 
 
-def places(plan: JointPlan, end: float | None = None) -> tuple[Array, Array]:
+def sampled(plan: JointPlan, end: float | None = None) -> tuple[Array, Array]:
     """Return positions and velocities (k, n) along a plan, SPACING apart, both ends included.
 
     end [s]: None: that of the plan.
     """
     end = plan.duration if end is None else end
-    count = min(max(math.ceil(end / SPACING), 1), MOST_PLACES) + 1
+    count = min(max(math.ceil(end / SPACING), 1), MAX_SAMPLES) + 1
     times = np.linspace(0.0, end, count).tolist()
     rows = plan.at_times(times)
     return rows[:, 0], rows[:, 1]
@@ -402,7 +402,7 @@ class JointMotion:
         self.velocity: Array = np.zeros(self.n)
         self.acceleration: Array = np.zeros(self.n)
         self._target: Array | None = None
-        self._postponed: Array | None = None  # the target of paused joints
+        self._paused_target: Array | None = None  # the target of paused joints
         self.plan: AnyPlan | None = None
         self._jerk = self.limits[2]  # of the plan
         self._settled = True  # the plan being followed is the one for the target
@@ -418,8 +418,8 @@ class JointMotion:
         Paused joints do so once they resume.
         """
         target = finite_array('target', target, self.n)
-        if self._postponed is not None:
-            self._postponed = target
+        if self._paused_target is not None:
+            self._paused_target = target
             return
         nearest = near_turn(target, self.position, self._endless)
         self._target = np.clip(nearest, self.lower, self.upper)
@@ -436,14 +436,14 @@ class JointMotion:
             raise InputError('the arm has moved: the path begins elsewhere')
         if (low < self.lower - PATH_SLACK).any() or (high > self.upper + PATH_SLACK).any():
             raise InputError('the path leaves the position limits of the joints')
-        self._use(path, self.limits[2])
+        self._begin_plan(path, self.limits[2])
         self._target = path.positions[-1].copy()
         self._settled, self._resting = True, False
         self._moving_target = None
 
     def stop(self) -> None:
         """Stop as soon as the limits allow, and drop the target."""
-        self._target = self._postponed = None
+        self._target = self._paused_target = None
         self._settled = self._resting
         self._moving_target = None
 
@@ -452,18 +452,18 @@ class JointMotion:
         if self._target is not None:
             target = self._target
             self.stop()
-            self._postponed = target
+            self._paused_target = target
 
     def resume(self) -> None:
         """Move to the target of paused joints, if there is one."""
-        if self._postponed is not None:
-            target, self._postponed = self._postponed, None
+        if self._paused_target is not None:
+            target, self._paused_target = self._paused_target, None
             self.go_to(target)
 
     @property
     def target(self) -> Array:
         """Target of the joints (n,), also while they are paused; their position if they have none."""
-        target = self._target if self._postponed is None else self._postponed
+        target = self._target if self._paused_target is None else self._paused_target
         return self.position if target is None else target
 
     @property
@@ -488,11 +488,11 @@ class JointMotion:
             return 0.0 if self._resting else math.nan
         return max(0.0, self.plan.duration - self.elapsed) if self._settled else math.nan
 
-    def planned(self, spacing: float, most: int) -> Array:
-        """Return the next most positions (k, n), or fewer, of the plan until it rests, spacing [s] apart."""
+    def planned(self, spacing: float, max_count: int) -> Array:
+        """Return at most max_count positions (k, n) of the plan until it rests, spacing [s] apart."""
         if self._resting or self.plan is None:
             return np.empty((0, self.n))
-        count = min(max(math.ceil(self.remaining / spacing), 1), most)
+        count = min(max(math.ceil(self.remaining / spacing), 1), max_count)
         times = self.elapsed + spacing * np.arange(1, count + 1)
         rows = self.plan.at_times(np.minimum(times, self.plan.duration).tolist())
         return np.asarray(rows[:, 0])
@@ -525,7 +525,7 @@ class JointMotion:
     def state(self, state: MotionState) -> None:
         self.position, self.velocity, self.acceleration = state
 
-    def _use(self, plan: AnyPlan, jerk: Array) -> None:
+    def _begin_plan(self, plan: AnyPlan, jerk: Array) -> None:
         self.plan = plan
         self._jerk = jerk
         self.elapsed = 0.0
@@ -560,7 +560,7 @@ class JointMotion:
                 target, synchronization, RETURN_SPEED if returning else 1.0, jerk, self.allowed()
             )
             if plan is not None:
-                self._use(plan, jerk)
+                self._begin_plan(plan, jerk)
                 self._settled = target is self._target
                 self._returning = returning and target is not None
                 return
@@ -585,7 +585,7 @@ class JointMotion:
         def within(velocity: Array) -> JointPlan | None:
             limits = np.minimum(velocity, share * self.limits[0]), self.limits[1], jerk
             plan = self._planner.planned(self.state, target, synchronization, limits, allowed)
-            return plan if plan is None or self.keeps is None or self.keeps(places(plan)[0]) else None
+            return plan if plan is None or self.keeps is None or self.keeps(sampled(plan)[0]) else None
 
         plan = within(share * self.limits[0])
         if plan is None or target is None or self._pace is None:
@@ -638,12 +638,12 @@ class JointMotion:
         if plan is None or (self._pace is not None and not self._pace.kept(plan)):
             self.state = before
             return False
-        if self.guard is not None and not self.guard(plan.low, plan.high, lambda: places(plan)[0]):
+        if self.guard is not None and not self.guard(plan.low, plan.high, lambda: sampled(plan)[0]):
             # brake on the previous plan
             self.state, self._target, self._settled = before, None, True
             return False
         self.position = np.clip(self.position, low, high)  # against rounding only, as in step
-        self._use(plan, jerk)
+        self._begin_plan(plan, jerk)
         return True
 
     def _pursued(
@@ -716,7 +716,7 @@ class JointMotion:
             return None if plan is None else (now, jerk, plan)
         coast = [advanced(now, jerk, t) for t in np.arange(0.0, duration, SPACING)]
         rows = [
-            np.vstack([x, y]) for x, y in zip(list(zip(*coast, strict=True))[:2], places(plan), strict=True)
+            np.vstack([x, y]) for x, y in zip(list(zip(*coast, strict=True))[:2], sampled(plan), strict=True)
         ]
         slow = self._pace is None or self._pace.excess(*rows) <= SHARE
         free = self.guard is None or self.guard(rows[0].min(axis=0), rows[0].max(axis=0), lambda: rows[0])

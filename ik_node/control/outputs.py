@@ -41,7 +41,7 @@ class Output:
 
 
 class Outputs:
-    """All outputs of an arm. trajectories: for those that run plans, None without any."""
+    """All outputs of an arm. trajectories: for those that run plans, else idle."""
 
     def __init__(self, outputs: Sequence[Output]) -> None:
         self._outputs = tuple(outputs)
@@ -49,33 +49,11 @@ class Outputs:
         self._late_since = math.inf  # since when trajectories come too late [s]
         self.runs_plans = any(output.runs_plans for output in self._outputs)
         self.only_listed = any(output.only_listed for output in self._outputs)
-        self.trajectories = TrajectoryStreamer() if self.runs_plans else None
+        self.trajectories = TrajectoryStreamer()
 
     def done(self) -> bool:
         """Whether the last commands have been executed, as far as controllers report it."""
-        return self.settled and all(output.done() for output in self._outputs)
-
-    def behind(self, time: float) -> bool:
-        """Whether a controller that reports its reference still has its trajectory to end at time [s]."""
-        return self.trajectories is not None and self.trajectories.behind(time)
-
-    @property
-    def settled(self) -> bool:
-        """Whether the controller, if it reports its reference, is at the end of the last trajectory."""
-        return self.trajectories is None or self.trajectories.settled()
-
-    @property
-    def lag(self) -> float:
-        """How much later than usual [s] a controller executes the setpoints."""
-        return 0.0 if self.trajectories is None else self.trajectories.lag
-
-    def advance(self, time: float) -> bool:
-        """Whether a controller continues at time [s] without setpoints."""
-        return self.trajectories is not None and self.trajectories.under_way(time)
-
-    def halting(self, time: float) -> bool:
-        """Whether a controller is still moving to where it was halted."""
-        return self.trajectories is not None and self.trajectories.halting(time)
+        return self.trajectories.settled() and all(output.done() for output in self._outputs)
 
     def _late(self, time: float) -> float:
         return max(output.late(time) for output in self._outputs)
@@ -87,7 +65,7 @@ class Outputs:
         the arm is then halted at its measured position. A controller at rest starts on reception.
         """
         trajectories = self.trajectories
-        if setpoint is None or setpoint.trajectory is None or trajectories is None:
+        if setpoint is None or setpoint.trajectory is None:
             return setpoint, ''
         late = self._late(setpoint.time)
         if not trajectories.replaces:
@@ -96,7 +74,7 @@ class Outputs:
             self._late_since = math.inf
             return setpoint, ''
         # Once may be accidental; the next trajectory will be as late.
-        trajectories.withdraw(late if self._late_since <= setpoint.time else 0.0)
+        trajectories.undo(late if self._late_since <= setpoint.time else 0.0)
         if not self._late_since <= setpoint.time:  # or the clock was set back
             self._late_since = setpoint.time
         if setpoint.time - self._late_since > MAX_DELAY:
@@ -106,8 +84,8 @@ class Outputs:
 
     def drop(self, setpoint: Setpoint) -> None:
         """Discard a setpoint whose motion has ended before it was sent."""
-        if setpoint.trajectory is not None and self.trajectories is not None:
-            self.trajectories.withdraw()
+        if setpoint.trajectory is not None:
+            self.trajectories.undo()
 
     def hold_trajectory(
         self, measured: Callable[[], Mapping[str, float]], faulted: bool = False
@@ -116,7 +94,7 @@ class Outputs:
 
         faulted: a controller that should be at rest elsewhere may still run an earlier one.
         """
-        if self._halted or self.trajectories is None:
+        if self._halted or not self.runs_plans:
             return None
         return self.trajectories.halted(measured(), self._late(self.trajectories.time), faulted)
 

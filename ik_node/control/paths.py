@@ -76,7 +76,7 @@ class Curve:
 
 METRES_PER_RADIAN = 0.1  # what a turn counts beside a motion of the tool point
 SHORTEST = 1e-6  # [m] a line that is shorter is left out
-MOST_POINTS, MOST_BLENDED = 100, 20  # a path with more takes too long to plan
+MAX_POINTS, MOST_BLENDED = 100, 20  # a path with more takes too long to plan
 OPPOSITE = math.pi - 1e-3  # [rad] a turn by more has no definite axis
 
 
@@ -169,8 +169,8 @@ class ToolPath:
 
     def __post_init__(self) -> None:
         goals = pack_goals(self.points, self.directions)
-        if not 0 < len(goals) <= MOST_POINTS:
-            raise InputError(f'a path must have 1 to {MOST_POINTS} poses, got {len(goals)}')
+        if not 0 < len(goals) <= MAX_POINTS:
+            raise InputError(f'a path must have 1 to {MAX_POINTS} poses, got {len(goals)}')
         object.__setattr__(self, 'points', goals[:, :3])
         if self.directions is not None:
             object.__setattr__(self, 'directions', goals[:, 3:6])
@@ -495,7 +495,7 @@ ACCURACY = (2e-4, float(np.radians(0.1)))  # [m, rad] within which the tool keep
 EXACT = 0.1  # share of ACCURACY that the curve between two solutions may take
 FIRST_STEP, LARGEST_STEP, LEAST_STEP = 1.0 / 64.0, 1.0 / 24.0, 1e-6  # of s
 LARGE_MOVE, SMALL_MOVE = 0.12, 0.04  # [rad, or as a share of the reach] of a joint in one step
-MOST_SITES = 400
+MAX_SITES = 400
 NEAREST = 60  # steps to the configuration with the least errors
 ROUNDS = 8
 BETWEEN = np.array([0.2, 0.4, 0.6, 0.8])  # positions between two sites at which the curve is checked
@@ -557,7 +557,7 @@ class JointPath:
                 sites.append(s)
                 rows.append(q)
                 step = 2.0 * step if move < SMALL_MOVE else step
-                if len(sites) > MOST_SITES:
+                if len(sites) > MAX_SITES:
                     raise PathEndsError(sites[-1], INTRICATE)
             elif step > LEAST_STEP:
                 step *= 0.5
@@ -650,10 +650,10 @@ class JointPath:
             k = np.flatnonzero((errors > allowed[:, None]).any(axis=1) | beyond.any(axis=1))
             if not len(k):
                 return sites, rows
-            if len(sites) + len(k) > MOST_SITES:
+            if len(sites) + len(k) > MAX_SITES:
                 break
             sites, rows = self._with(sites, rows, k)
-        raise PathEndsError(float(sites[k[0]]), INTRICATE if len(sites) + len(k) > MOST_SITES else SINGULAR)
+        raise PathEndsError(float(sites[k[0]]), INTRICATE if len(sites) + len(k) > MAX_SITES else SINGULAR)
 
     def _with(self, sites: Array, rows: Array, k: NDArray[np.int64]) -> tuple[Array, Array]:
         """Add solutions in the middle between sites k and k + 1."""

@@ -169,22 +169,30 @@ class Pursuit:
         if (np.abs(target.position - now.position) > (near if self._calm is None else FAR * near)).any():
             self.restart()
             return self._approached(now, target.position, limits, dt)
-        joints, goal, most = np.array(now), np.array(target), np.array(limits)
-        self._demand.note(goal, most, dt)
+        joints, goal, bounds = np.array(now), np.array(target), np.array(limits)
+        self._demand.note(goal, bounds, dt)
         turns = self._turning_points.between(target.position, dt)
         pole = min(1.0 / smoothing, LARGEST_GAIN / dt)
         if self._catching_up:
-            jerk = self._catching(joints, goal, most, pole, dt)
+            jerk = self._catching(joints, goal, bounds, pole, dt)
             if jerk is not None:
                 kernels.chase(
-                    joints, joints, _asking(joints, jerk, pole, dt), most, turns, ALL, pole, self._lack, dt
+                    joints,
+                    joints,
+                    _target_for(joints, jerk, pole, dt),
+                    bounds,
+                    turns,
+                    ALL,
+                    pole,
+                    self._lack,
+                    dt,
                 )
                 return MotionState(*joints)
         if self._calm is None:
             self._calm = joints.copy()
-        kernels.drift(self._calm, goal, most, float(self._share[0]), dt)
-        self._blend(goal, most, dt)
-        if kernels.chase(joints, self._calm, goal, most, turns, self._share, pole, self._lack, dt):
+        kernels.drift(self._calm, goal, bounds, float(self._share[0]), dt)
+        self._blend(goal, bounds, dt)
+        if kernels.chase(joints, self._calm, goal, bounds, turns, self._share, pole, self._lack, dt):
             if self._share[0] == 1.0 and self._demand.worst <= USED:
                 self._catching_up = True
             else:
@@ -214,8 +222,8 @@ class Pursuit:
         """
         before = _back(target, dt)
         gap = joints - before
-        asked = np.abs(np.array([pole**3, 3.0 * pole**2, 3.0 * pole]) @ gap)
-        close = bool((asked <= CAUGHT * limits[2]).all())
+        needed = np.abs(np.array([pole**3, 3.0 * pole**2, 3.0 * pole]) @ gap)
+        close = bool((needed <= CAUGHT * limits[2]).all())
         if close or self._demand.worst > USED:
             self._catching_up, self._lack, self._calm = False, np.zeros(self.n), joints.copy()
             self._share, self._aim = np.array([float(close), 0.0, 0.0]), 1.0
@@ -229,8 +237,8 @@ class Pursuit:
     def _blend(self, target: Array, limits: Array, dt: float) -> None:
         """Move the share towards its aim. target, limits: (3, n)."""
         share, demand = self._share, self._demand
-        most = max(LEAST_SHARE, USED / max(demand.worst, USED))
-        self._aim = min(self._aim + RISE * dt, most)
+        highest = max(LEAST_SHARE, USED / max(demand.worst, USED))
+        self._aim = min(self._aim + RISE * dt, highest)
         speed, brake, jerk = kernels.blend_limits(
             self._calm, target, limits, demand.peaks, self._gap, float(share[0]), dt
         )
@@ -261,7 +269,7 @@ def _back(target: Array, dt: float) -> Array:
     return np.array([target[0] - (velocity + 0.5 * target[2] * dt) * dt, velocity, target[2]])
 
 
-def _asking(now: Array, jerk: Array, pole: float, dt: float) -> Array:
+def _target_for(now: Array, jerk: Array, pole: float, dt: float) -> Array:
     """Return the target (3, n) for which the chase with all of the share asks for a jerk (n,)."""
     acceleration = now[2] + jerk / (3.0 * pole)
     return np.array(

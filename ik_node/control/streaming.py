@@ -35,7 +35,7 @@ UNLIMITED = np.array([1e3, 1e4, 1e6])  # of joints whose limits are not known
 DIVERGED = 0.05  # [rad or m] from the end of its trajectory: a controller has not carried it out
 HOLDS = 0.2, 1.0  # [s] least and largest time in which such a controller is brought to rest
 WINDOW = 0.02  # [s] minimum time between two trajectories, unless the arm brakes
-HEARD = 0.3  # [s]: an older reference says nothing about the present of a moving controller
+STALE = 0.3  # [s]: an older reference says nothing about the present of a moving controller
 PATIENCE = 1.0  # [s] within which a controller must begin a trajectory
 MOVED = 1e-4  # [rad or m] from rest: a controller has begun to move
 NEAR = 1e-3, 2e-3  # [rad or m, s of motion] between a reference and the trajectory that it is on
@@ -44,9 +44,9 @@ JUMP = 0.005  # [rad or m] between two trajectories where one replaces the other
 PUNCTUAL = 0.015  # [s] from a setpoint to the start at the controller, of a computer that is not overloaded
 REMEMBERED = 60.0  # [s] for which a message as late is expected again
 SPARE = 0.25  # [s]: the most by which the reserve exceeds that
-MOST_RESERVE = 1.0  # [s]
+MAX_RESERVE = 1.0  # [s]
 UNKNOWN = 0.5  # [s] for which a hold may be on its way, even if no message has been late
-MOST_SENT = 99  # trajectories on their way to the controller
+MAX_IN_FLIGHT = 99  # trajectories on their way to the controller
 CHECK = 'the computer is overloaded, or another program commands the controller'
 
 
@@ -59,7 +59,7 @@ class TrajectoryStreamer:
     def __init__(self) -> None:
         self._halt: JointTrajectory | None = None  # the last
         self._reference: tuple[float, Mapping[str, float]] = -math.inf, {}  # of the controller, and its time
-        self._stirred = -math.inf  # when the reference last changed [s]
+        self._last_moved = -math.inf  # when the reference last changed [s]
         self._starts: deque[tuple[float, float]] = deque()  # times, and how late motions have started
         self._ages: deque[tuple[float, float]] = deque()  # times, and how old references were on arrival
         self._forget()
@@ -120,7 +120,7 @@ class TrajectoryStreamer:
         """
         now, since = setpoint.time, setpoint.time - self.time
         if coasted:
-            self.withhold()
+            self.skip()
         if self._due and since > self.slack:
             self._off_plan = True  # the controller did not receive the present plan
         if since < 0.0:  # the clock was set back, also that of the controller
@@ -149,7 +149,7 @@ class TrajectoryStreamer:
             self._due, self._urgent = True, braking
         running = self._running
         early = running is not None and setpoint.time < running.begins + WINDOW
-        if self._waiting and running and setpoint.time > running.begins + running.joined + PATIENCE + HEARD:
+        if self._waiting and running and setpoint.time > running.begins + running.joined + PATIENCE + STALE:
             self._waiting = False  # the controller reports nothing any more
         return self._due and not (moving and early and not self._urgent) and not self._waiting
 
@@ -158,7 +158,7 @@ class TrajectoryStreamer:
         self._limits.update(zip(motion.names, motion.limits.T, strict=True))
         on_arrival = self._reported(setpoint.controller, REMEMBERED) and setpoint.time >= self.ends
         if on_arrival:
-            self._postpone(self._join(setpoint.controller) - self._delay)
+            self._delay_by(self._join(setpoint.controller) - self._delay)
         times, states = self._past()
         if on_arrival and len(times) == 1 and self._passed > POINT_GAP:  # it left rest at constant jerk
             times = np.append(times, self._delay - self._passed)
@@ -205,24 +205,24 @@ class TrajectoryStreamer:
         self._due = self._urgent = False
         self._running, self._halt = trajectory, None
         self._waiting, self._off = trajectory.on_arrival, 0
-        self._flight = [*([] if self._waiting else self._flight[-MOST_SENT:]), trajectory]
+        self._flight = [*([] if self._waiting else self._flight[-MAX_IN_FLIGHT:]), trajectory]
 
-    def withdraw(self, late: float = 0.0) -> None:
+    def undo(self, late: float = 0.0) -> None:
         """Forget the last trajectory, which was not sent; the next one will be late [s]."""
         self._running, self._urgent = self._undone
         self._late, self._waiting, self._flight = late, False, self._flight[:-1]
-        self.withhold()
+        self.skip()
 
-    def withhold(self) -> None:
+    def skip(self) -> None:
         """Note that no trajectory is sent: the controller continues the last one."""
         self._due = self._off_plan = True
 
     def delayed(self, late: float) -> JointTrajectory | None:
         """Return the last trajectory, for a controller at rest that gets it late [s] after its setpoint."""
-        self._postpone(max(late, 0.0))
+        self._delay_by(max(late, 0.0))
         return self._shifted(max(late, 0.0))
 
-    def _postpone(self, late: float) -> None:
+    def _delay_by(self, late: float) -> None:
         """Note that the controller carries the setpoints out late [s] later."""
         self._delay += late
         self._setpoints = deque((time + late, row) for time, row in self._setpoints)
@@ -234,10 +234,10 @@ class TrajectoryStreamer:
             self._flight = [*self._flight[:-1], self._running]
         return self._running
 
-    def _reported(self, names: Sequence[str], within: float = HEARD) -> bool:
+    def _reported(self, names: Sequence[str], within: float = STALE) -> bool:
         """Whether the controller has reported its reference of all these joints within a time [s]."""
-        time, places = self._reference
-        return time >= self.time - within and places.keys() >= {*names}
+        time, reported = self._reference
+        return time >= self.time - within and reported.keys() >= {*names}
 
     @property
     def _expected(self) -> float:
@@ -251,7 +251,7 @@ class TrajectoryStreamer:
         Four times the excess of the latest start, because there are few of them; references are many.
         """
         several = max(4.0 * (self._worst(self._starts) - PUNCTUAL), self._worst(self._ages), 0.0)
-        return min(several, self._expected + SPARE, MOST_RESERVE)
+        return min(several, self._expected + SPARE, MAX_RESERVE)
 
     def _worst(self, notes: deque[tuple[float, float]]) -> float:
         now = max(self.time, self._reference[0])
@@ -274,8 +274,8 @@ class TrajectoryStreamer:
 
     def at_reference(self, measured: Mapping[str, float], tolerance: float) -> bool:
         """Whether joints are measured within a tolerance [rad or m] of a recent reference."""
-        places = self._reference[1]
-        near = all(abs(place - places.get(name, math.inf)) <= tolerance for name, place in measured.items())
+        reported = self._reference[1]
+        near = all(abs(place - reported.get(name, math.inf)) <= tolerance for name, place in measured.items())
         return near and self._reported(tuple(measured))
 
     def settled(self) -> bool:
@@ -284,10 +284,10 @@ class TrajectoryStreamer:
         if running is None or not self._reported(running.names):
             return True
         ends = zip(running.names, running.positions[-1].tolist(), strict=True)
-        places = self._reference[1]
-        return not self._waiting and all(abs(places.get(name, end) - end) <= NEAR[0] for name, end in ends)
+        reported = self._reference[1]
+        return not self._waiting and all(abs(reported.get(name, end) - end) <= NEAR[0] for name, end in ends)
 
-    def heard(self, time: float, positions: Mapping[str, float], age: float = 0.0) -> str:
+    def on_reference(self, time: float, positions: Mapping[str, float], age: float = 0.0) -> str:
         """Note the reference of the controller at time [s], by joint name, and its age [s] on arrival.
 
         Return why the arm must stop: a trajectory was late or lost, or the controller is elsewhere.
@@ -296,7 +296,7 @@ class TrajectoryStreamer:
         if self._running is not None:  # while the node starts, references wait for it
             _remember(self._ages, time, age)
         if any(abs(place - last.get(name, place)) > MOVED / 10.0 for name, place in positions.items()):
-            self._stirred = time
+            self._last_moved = time
         running = self._running
         if running is None or not before < time or not positions.keys() >= {*running.names}:
             return ''
@@ -305,19 +305,19 @@ class TrajectoryStreamer:
         self._rates = {
             name: (place - last.get(name, place)) / (time - before) for name, place in positions.items()
         }
-        places = np.array([positions[name] for name in running.names])
-        leap = self._leap(running.names, places, time - before, last)
+        reported = np.array([positions[name] for name in running.names])
+        leap = self._leap(running.names, reported, time - before, last)
         if leap > 0.0:
             return f'the controller jumped by at least {leap:.3f}: a trajectory arrived late: {CHECK}'
         if time < self._flight[0].begins:
             return ''
         if self._waiting:
-            return self._begun(running, time, places)
-        return self._located(running.names, time, places, before, last)
+            return self._begun(running, time, reported)
+        return self._located(running.names, time, reported, before, last)
 
-    def _leap(self, names: Sequence[str], places: Array, passed: float, last: Mapping[str, float]) -> float:
+    def _leap(self, names: Sequence[str], reported: Array, passed: float, last: Mapping[str, float]) -> float:
         """Return by how much [rad or m] a joint moved more than at twice its speed; 0: no joint by JUMP."""
-        moved = np.abs([place - last.get(name, place) for name, place in zip(names, places, strict=True)])
+        moved = np.abs([place - last.get(name, place) for name, place in zip(names, reported, strict=True)])
         if moved.max() <= JUMP:
             return 0.0
         fastest = np.array([self._limits.get(name, UNLIMITED)[0] for name in names])
@@ -326,32 +326,32 @@ class TrajectoryStreamer:
         leap = float((moved - 2.0 * fastest * passed).max())
         return leap if leap > JUMP else 0.0
 
-    def _begun(self, running: JointTrajectory, time: float, places: Array) -> str:
+    def _begun(self, running: JointTrajectory, time: float, reported: Array) -> str:
         """Find out when a motion from rest has begun."""
-        if np.abs(places - running.positions[0]).max() >= MOVED:
+        if np.abs(reported - running.positions[0]).max() >= MOVED:
             rates = np.array([self._rates[name] for name in running.names])
-            late = _lateness(running, time, places, rates)
+            late = _lateness(running, time, reported, rates)
             if late is not None:
                 self._waiting = False
                 _remember(self._starts, time, late)
-                self._postpone(late)
+                self._delay_by(late)
                 self._shifted(late)
                 if self._due:  # meanwhile: the controller may have passed where that plan leaves this one
-                    self.withhold()
-        elif np.abs(running.positions - places).max() < 2.0 * MOVED:
+                    self.skip()
+        elif np.abs(running.positions - reported).max() < 2.0 * MOVED:
             self._waiting = False
         if self._waiting and time > running.begins + running.joined + PATIENCE:
             return f'the controller has not begun its trajectory within {PATIENCE:g} s: {CHECK}'
         return ''
 
     def _located(
-        self, names: Sequence[str], time: float, places: Array, before: float, last: Mapping[str, float]
+        self, names: Sequence[str], time: float, reported: Array, before: float, last: Mapping[str, float]
     ) -> str:
         """Find out which trajectory the controller is on. before, last: its previous reference."""
         flight, nearest, gap, oldest = self._flight, math.inf, np.zeros(0), 0
         for k, each in enumerate(flight):  # mostly the first one, and each costs time
             position, velocity, _ = each.states(np.array([time]))[0]
-            gap = np.abs(position - places)
+            gap = np.abs(position - reported)
             nearest = min(nearest, gap.max())
             if gap.max() <= NEAR[0] + NEAR[1] * np.abs(velocity).max():
                 oldest = k
@@ -361,7 +361,7 @@ class TrajectoryStreamer:
             if self._off < 2 or nearest <= ELSEWHERE:
                 return ''
             worst = int(gap.argmax())
-            return f'the controller is elsewhere: joint "{names[worst]}" at {places[worst]:.3f}: {CHECK}'
+            return f'the controller is elsewhere: joint "{names[worst]}" at {reported[worst]:.3f}: {CHECK}'
         self._off = 0
         self._flight = flight[oldest:]
         if oldest and before > flight[oldest].begins + flight[oldest].joined:
@@ -372,7 +372,7 @@ class TrajectoryStreamer:
         if oldest + 1 < len(flight):
             following = flight[oldest + 1]
             late = time - following.begins
-            if late > following.joined and _gap(following, time, places) > JUMP:
+            if late > following.joined and _gap(following, time, reported) > JUMP:
                 _remember(self._starts, time, late)
                 return f'a trajectory has not reached the controller within {late:.2f} s: {CHECK}'
         return ''
@@ -429,29 +429,29 @@ class TrajectoryStreamer:
             return False
         if time < self._halt.ends + MARGIN:
             return True
-        reports = self._reference[0] >= self._halt.begins - HEARD
+        reports = self._reference[0] >= self._halt.begins - STALE
         arrived = time >= self._halt.ends + max(self.reserve, UNKNOWN)
-        return reports and not (arrived and not 0.0 <= time - self._stirred < HEARD)
+        return reports and not (arrived and not 0.0 <= time - self._last_moved < STALE)
 
 
-def _lateness(running: JointTrajectory, time: float, places: Array, rates: Array) -> float | None:
-    """Return how much later [s] than planned a controller has begun that is at places at a time [s].
+def _lateness(running: JointTrajectory, time: float, reported: Array, rates: Array) -> float | None:
+    """Return how much later [s] than planned a controller has begun that reports positions (n,) at time [s].
 
-    None if it is not on the trajectory, because it is still on its way to the start. rates: of the places.
+    None if it is not on the trajectory, because it is still on its way to the start. rates: theirs.
     """
     times = np.arange(running.begins, time + PUNCTUAL, 0.002)
-    at = times[np.abs(running.states(times)[:, 0] - places).max(axis=1).argmin()]
+    at = times[np.abs(running.states(times)[:, 0] - reported).max(axis=1).argmin()]
     for _ in range(4):
         position, velocity, _ = running.states(np.array([at]))[0]
-        at += (places - position) @ velocity / max(velocity @ velocity, 1e-12)
+        at += (reported - position) @ velocity / max(velocity @ velocity, 1e-12)
     position, velocity, _ = running.states(np.array([at]))[0]
-    there = np.abs(position - places).max() < MOVED / 2.0 and velocity @ rates > 0.0
+    there = np.abs(position - reported).max() < MOVED / 2.0 and velocity @ rates > 0.0
     return float(time - at) if there else None
 
 
-def _gap(trajectory: JointTrajectory, time: float, places: Array) -> float:
-    """Return the largest distance of a trajectory at a time [s] from places (n,)."""
-    return float(np.abs(trajectory.states(np.array([time]))[0, 0] - places).max())
+def _gap(trajectory: JointTrajectory, time: float, reported: Array) -> float:
+    """Return the largest distance of a trajectory at a time [s] from reported (n,)."""
+    return float(np.abs(trajectory.states(np.array([time]))[0, 0] - reported).max())
 
 
 def _stop(
@@ -468,18 +468,18 @@ def _stop(
     to late [s] from now. The controller joins its motion to one point, in the middle of where it could stop.
     """
     names, (time, positions) = flight[-1].names, reference
-    places = np.array([positions[name] for name in names])
+    reported = np.array([positions[name] for name in names])
     rate = np.clip([rates.get(name, 0.0) for name in names], -limits[0], limits[0])
     times = np.linspace(min(time, now), now + late, 8)
     states = np.concatenate([each.states(times) for each in flight])
-    starts = np.vstack([places, places + rate * max(now - time, 0.0), states[:, 0]])
+    starts = np.vstack([reported, reported + rate * max(now - time, 0.0), states[:, 0]])
     speeds = np.vstack([rate, rate, states[:, 1]])
     duration = max(HOLDS[0], float((2.0 * np.abs(speeds) / limits[1]).max()))
     for _ in range(2):
         ends = starts + speeds * min(duration, HOLDS[1]) / 2.0
         low, high = ends.min(axis=0), ends.max(axis=0)
         duration = max(duration, float(np.sqrt(6.0 * (high - low) / limits[1]).max()))
-    planned = np.concatenate([places[None], *(each.positions for each in flight)])
+    planned = np.concatenate([reported[None], *(each.positions for each in flight)])
     end = np.clip((low + high) / 2.0, planned.min(axis=0), planned.max(axis=0))
     return _rest_at(names, end, min(duration, HOLDS[1]), now)
 
@@ -489,18 +489,18 @@ def _remember(notes: deque[tuple[float, float]], time: float, late: float) -> No
     if late > PUNCTUAL:
         while notes and notes[-1][1] <= late:
             notes.pop()
-        notes.append((time, min(late, MOST_RESERVE)))
+        notes.append((time, min(late, MAX_RESERVE)))
 
 
-def _places(last: JointTrajectory, measured: Mapping[str, float], now: float) -> Array:
+def _positions(last: JointTrajectory, measured: Mapping[str, float], now: float) -> Array:
     """Return where joints are (n,), those that are not measured where the last trajectory has them."""
     expected = last.states(np.array([now]))[0, 0].tolist()
-    return np.array([measured.get(name, place) for name, place in zip(last.names, expected, strict=True)])
+    return np.array([measured.get(name, there) for name, there in zip(last.names, expected, strict=True)])
 
 
 def _diverged(last: JointTrajectory, measured: Mapping[str, float], now: float) -> bool:
     """Whether joints are not where the last trajectory has ended."""
-    return bool(np.abs(_places(last, measured, now) - last.positions[-1]).max() > DIVERGED)
+    return bool(np.abs(_positions(last, measured, now) - last.positions[-1]).max() > DIVERGED)
 
 
 def _hold(last: JointTrajectory, measured: Mapping[str, float], limits: Array, now: float) -> JointTrajectory:
@@ -508,17 +508,17 @@ def _hold(last: JointTrajectory, measured: Mapping[str, float], limits: Array, n
 
     limits (3, n): of velocity, acceleration and jerk.
     """
-    places = _places(last, measured, now)
+    positions = _positions(last, measured, now)
     # A controller joins its motion to the first point: back to the same place, from full speed, that takes
     # 1.5 times the acceleration limit.
     time = min(max(HOLDS[0], *(4.0 * limits[0] / limits[1]).tolist()), HOLDS[1])
-    return _rest_at(last.names, places, time, now)
+    return _rest_at(last.names, positions, time, now)
 
 
-def _rest_at(names: tuple[str, ...], places: Array, time: float, now: float) -> JointTrajectory:
-    rest = np.zeros((2, len(places)))
-    times, places = np.array([time, time + POINT_GAP]), np.array([places, places])
-    return JointTrajectory(names, times, places, rest, rest, now, 0.0, braking=True, on_arrival=True)
+def _rest_at(names: tuple[str, ...], positions: Array, time: float, now: float) -> JointTrajectory:
+    rest = np.zeros((2, len(positions)))
+    times, positions = np.array([time, time + POINT_GAP]), np.array([positions, positions])
+    return JointTrajectory(names, times, positions, rest, rest, now, 0.0, braking=True, on_arrival=True)
 
 
 def _controller_states(setpoint: Setpoint, motion: MotionAhead) -> Array:

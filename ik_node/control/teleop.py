@@ -68,13 +68,13 @@ class JogKinematics:
         Returns the joint positions (n,).
         """
         axis = self._arm.fk(self.q)[1]
-        length, most = float(np.linalg.norm(linear)) * dt, fastest * dt
+        length, max_step = float(np.linalg.norm(linear)) * dt, fastest * dt
         if self._roll is not None:  # the other joints solve the goal
-            most[self._roll] = 0.0
+            max_step[self._roll] = 0.0
         for share in SHARES:
             position = self._position + share * dt * linear
             direction = _unit(rotation_about(share * dt * angular) @ self._direction)
-            solution = self._solver.solve_nearby(Goal(position, direction), self.q, most)
+            solution = self._solver.solve_nearby(Goal(position, direction), self.q, max_step)
             if solution.position_error <= OFF * share * length + ROUNDING:
                 break
         else:
@@ -91,10 +91,10 @@ class JogKinematics:
 
     def jog(self, velocities: Array, dt: float) -> Array:
         """Move the joints at velocities (n,) for dt [s], up to their limits. Returns their positions (n,)."""
-        wanted = self.q + velocities * dt
+        target = self.q + velocities * dt
         lower, upper = np.minimum(self._arm.lower, self.q), np.maximum(self._arm.upper, self.q)
-        self.q = np.clip(wanted, lower, upper)
-        self.held_back = bool((self.q != wanted).any())
+        self.q = np.clip(target, lower, upper)
+        self.held_back = bool((self.q != target).any())
         self._position, self._direction = self._arm.fk(self.q)
         return self.q.copy()
 
@@ -105,7 +105,7 @@ class JogKinematics:
         been closer by BETTER for PATIENCE, the arm changes to the closest one, of several the one that it
         reaches first from its present position now (n,). dt [s]: since the last step.
         """
-        solution = self._solver.solve_nearby(goal, self.q, self._most(goal, fastest * dt))
+        solution = self._solver.solve_nearby(goal, self.q, self._max_step(goal, fastest * dt))
         q = solution.q
         self._since += dt
         if solution.position_error < BETTER:
@@ -127,16 +127,16 @@ class JogKinematics:
 
     def _soonest(self, goal: Goal, found: Solution, now: Array, fastest: Array, by: float = 0.0) -> Array:
         """Return found, or an equally close configuration reached sooner from now (n,), at least by [s]."""
-        best, least = found.q, self._time(found.q - now, fastest) - by
+        best, shortest = found.q, self._time(found.q - now, fastest) - by
         for start in self._arm.sample(np.random.default_rng(0), RIVALS):
             other = self._solver.solve_nearby(goal, start)
             time = self._time(other.q - now, fastest)
-            if other.position_error < found.position_error + BETTER and time < least:
-                best, least = other.q, time
+            if other.position_error < found.position_error + BETTER and time < shortest:
+                best, shortest = other.q, time
         return best
 
     def _time(self, move: Array, fastest: Array) -> float:
-        """Return the least time [s] in which the joints that position the tool make the move (n,)."""
+        """Return the shortest time [s] in which the joints that position the tool make the move (n,)."""
         times = np.abs(move) / fastest
         if self._roll is not None:
             times[self._roll] = 0.0  # it does not move the tool point
@@ -144,26 +144,26 @@ class JogKinematics:
 
     def ahead(self, goal: Goal, q: Array, dt: float, fastest: Array) -> Array:
         """Return the joint positions (n,) for goal, dt [s] after q (n,)."""
-        after = self._solver.solve_nearby(goal, q, self._most(goal, fastest * dt)).q
+        after = self._solver.solve_nearby(goal, q, self._max_step(goal, fastest * dt)).q
         return self._served(after, goal, fastest * dt)
 
-    def _most(self, goal: Goal, most: Array) -> Array:
+    def _max_step(self, goal: Goal, max_step: Array) -> Array:
         if self._roll is not None and goal.lateral is not None:
-            most[self._roll] = 0.0  # it turns the lateral axis
-        return most
+            max_step[self._roll] = 0.0  # it turns the lateral axis
+        return max_step
 
-    def _served(self, q: Array, goal: Goal, most: Array) -> Array:
+    def _served(self, q: Array, goal: Goal, max_step: Array) -> Array:
         if self._roll is None or goal.lateral is None:
             return q
         axis, lateral = self._arm.frames(q)[-2:]
-        return self._rolled(q, _angle_about(axis, lateral, goal.lateral), most[self._roll])
+        return self._rolled(q, _angle_about(axis, lateral, goal.lateral), max_step[self._roll])
 
-    def _rolled(self, q: Array, angle: float, most: float) -> Array:
+    def _rolled(self, q: Array, angle: float, max_step: float) -> Array:
         i, arm = self._roll, self._arm
         assert i is not None
         sense = math.copysign(1.0, float(arm.frames(q)[i] @ arm.fk(q)[1]))
         out = q.copy()
-        out[i] = np.clip(q[i] + sense * np.clip(angle, -most, most), arm.lower[i], arm.upper[i])
+        out[i] = np.clip(q[i] + sense * np.clip(angle, -max_step, max_step), arm.lower[i], arm.upper[i])
         return out
 
 
@@ -175,12 +175,12 @@ def roll_joint(arm: Arm, q: Array) -> int | None:
     return last if aligned and arm.practical_dof < arm.n else None
 
 
-def limited_to_cone(wanted: Array, axis: Array) -> Array:
-    """Return the unit direction wanted (3,), at most LEASH away from axis (3,)."""
-    cross = np.cross(axis, wanted)
-    angle = math.atan2(float(np.linalg.norm(cross)), float(axis @ wanted))
+def limited_to_cone(direction: Array, axis: Array) -> Array:
+    """Return the unit direction (3,), at most LEASH away from axis (3,)."""
+    cross = np.cross(axis, direction)
+    angle = math.atan2(float(np.linalg.norm(cross)), float(axis @ direction))
     if angle <= LEASH:
-        return wanted
+        return direction
     return _unit(rotation_about(cross * (LEASH / np.linalg.norm(cross))) @ axis)
 
 
@@ -330,7 +330,7 @@ class Clutch:
         self._lock = ordered_lock(Rank.CLUTCH)
         self._used = False
         self._dropped = False  # a true that only repeats the last one does not close it
-        self._hears_false = False  # a program sends false too, so its silence does not let go of the button
+        self._sends_false = False  # a program sends false too, so its silence does not let go of the button
         # Of the arm, as in Snapshot, when it was last noticed:
         self._interruptions, self._goals = 0, 0
         self._model: ArmModel | None = None
@@ -345,7 +345,7 @@ class Clutch:
         """Close it for timeout [s] from time on, or open it. interruptions: of the arm, as in Snapshot."""
         with self._lock:
             if not closed:
-                self._origin, self._dropped, self._hears_false = None, False, True
+                self._origin, self._dropped, self._sends_false = None, False, True
             elif self._released(time):
                 self._origin, self._dropped = None, False
             elif interruptions != self._interruptions:
@@ -377,7 +377,7 @@ class Clutch:
     def _released(self, time: float) -> bool:
         """Whether a true at a time is a new press of the button: see the docs on teleoperation."""
         silent = time - self._enabled > self._timeout  # a clock that is set back releases nothing
-        return self._enabled == -math.inf or (silent and not self._hears_false)
+        return self._enabled == -math.inf or (silent and not self._sends_false)
 
     def _repeats(self, time: float) -> bool:
         # A clock that is set back must not keep it closed for longer.
@@ -436,7 +436,7 @@ def tool_pose(model: ArmModel, q: Array) -> Array:
     return T
 
 
-MOST_PERIODS = 2.0  # of motion per step: after a stall the tool continues without a jump
+MAX_PERIODS = 2.0  # of motion per step: after a stall the tool continues without a jump
 PAUSE = 0.5  # [s] without commands, after which the next one starts at the present position
 FASTEST = 0.95  # share of the velocity limits that an operator may use; the rest serves to catch up
 AHEAD = 0.02  # [s] between the poses from which joint velocities and accelerations are computed
@@ -487,7 +487,7 @@ class TeleopController:
         if self._arm is None or not steered:
             self._arm = JogKinematics(arm.model.solver, arm.position)
             self._stepped = now - period
-        dt = min(now - self._stepped, MOST_PERIODS * period)
+        dt = min(now - self._stepped, MAX_PERIODS * period)
         self._stepped = now
         return self._arm, dt
 

@@ -95,7 +95,7 @@ class Trajectory:
         rows[0] += start
         return np.array(rows)
 
-    def places(self, spacing: float) -> Array:
+    def positions_every(self, spacing: float) -> Array:
         """Return positions (p, n) from the start to the end, at most spacing [s] apart."""
         count = int(np.ceil(self.duration / spacing)) + 1
         return np.asarray(self.sampled(np.linspace(0.0, self.duration, max(count, 2)))[0])
@@ -221,5 +221,5 @@ class Setpoint:
 
     def listed(self) -> list[float]:
         """Return the positions of the joints of the controller."""
-        places = dict(zip(self.names, self.positions.tolist(), strict=True))
-        return [places[name] for name in self.controller]
+        positions = dict(zip(self.names, self.positions.tolist(), strict=True))
+        return [positions[name] for name in self.controller]

@@ -15,7 +15,7 @@ from sensor_msgs.msg import JointState
 from ik_node.checks import Array
 from ik_node.control.controller import Inbox
 from ik_node.control.motion import MOVING
-from ik_node.control.paths import MOST_POINTS, ToolPath
+from ik_node.control.paths import MAX_POINTS, ToolPath
 from ik_node.control.requests import Aim, Level, Snapshot
 from ik_node.errors import InputError
 from ik_node.ros.conversions import (
@@ -148,8 +148,8 @@ class PathRequest(GoalRequest):
 
     def _resolve(self, arm: Snapshot) -> Aim | None:
         poses = self.message.poses
-        if not 0 < len(poses) <= MOST_POINTS:
-            raise InputError(f'a path must have 1 to {MOST_POINTS} poses, got {len(poses)}')
+        if not 0 < len(poses) <= MAX_POINTS:
+            raise InputError(f'a path must have 1 to {MAX_POINTS} poses, got {len(poses)}')
         if arm.moving:
             raise InputError(MOVING)
         T = self._in_base(arm)

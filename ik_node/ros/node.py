@@ -850,7 +850,7 @@ FINDING = 'looking for other programs that command this arm'
 CLEARING = 5.0  # [s] within which a driver must take commands again
 FOUND = 1.0  # [s] within which its service is found
 LOOK = 0.02  # [s] from one look at that to the next
-MOST_JOINTS = 100  # that other programs are told
+MAX_JOINTS = 100  # that other programs are told
 BRAKING = 4.0  # [s] within which an arm that is deactivated comes to rest; ros2 launch waits 5 s
 
 
@@ -997,7 +997,7 @@ class IkNode(ManagedNode):
         arms = [arm for tool in self._leaders if (arm := tool.snapshot())]
         joints = {name for arm in arms for name in arm.model.joints.names}
         about = {
-            'joints': tuple(sorted(joints)[:MOST_JOINTS]),
+            'joints': tuple(sorted(joints)[:MAX_JOINTS]),
             'description': digest(self._settings.general.robot_description or self._description_handler.text),
             'any_session': self._settings.general.accept_other_sessions,
             'waits': bool(ahead := met.ahead() or ('' if met.settled else FINDING)) or self._unmeasured,

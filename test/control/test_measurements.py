@@ -13,7 +13,7 @@ from control_harness import PERIOD, SETTINGS, Rig, positions
 from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node import Goal
-from ik_node.control.feedback import MOST_JOINTS, Feedback
+from ik_node.control.feedback import MAX_JOINTS, Feedback
 from ik_node.control.models import ArmModel
 from ik_node.control.paths import ToolPath
 from ik_node.control.settings import ArmSettings
@@ -117,12 +117,12 @@ def test_joint_positions_in_degrees_are_questioned(real) -> None:
 
 def test_a_thousand_joints_of_others_do_not_keep_the_arm_from_being_measured() -> None:
     feedback = Feedback()
-    feedback.take({f'other{k}': 0.0 for k in range(MOST_JOINTS)}, 0.0, 0.0)
+    feedback.take({f'other{k}': 0.0 for k in range(MAX_JOINTS)}, 0.0, 0.0)
     feedback.take({'joint1': 0.5, 'joint2': 0.25}, 1.0, 1.0)
     assert feedback.fresh(0.5) == {'joint1': 0.5, 'joint2': 0.25}
-    feedback.take({f'more{k}': 0.0 for k in range(MOST_JOINTS - 2)}, 1.1, 1.1)
+    feedback.take({f'more{k}': 0.0 for k in range(MAX_JOINTS - 2)}, 1.1, 1.1)
     assert feedback.fresh(0.0)['joint1'] == 0.5, 'those measured longest ago are forgotten first'
-    assert len(feedback.fresh(0.0)) == MOST_JOINTS
+    assert len(feedback.fresh(0.0)) == MAX_JOINTS
 
 
 @pytest.mark.parametrize(

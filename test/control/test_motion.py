@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from limit_judge import Judge
 
 from ik_node.control.arm_motion import JointGroup
-from ik_node.control.checks import JointGate
+from ik_node.control.checks import JointGate, States
 from ik_node.control.motion import RETURN_SPEED, JointMotion
 from ik_node.control.paths import MotionLimits
 from ik_node.control.trajectory import MotionState
@@ -302,3 +302,24 @@ def test_a_joint_outside_its_limits_may_come_back_only():
     assert reject(gate, second(1.2), np.zeros(3), DT) is None
     assert reject(gate, second(1.199), np.zeros(3), DT) is None
     assert 'position 1.2' in str(reject(gate, second(1.2), np.zeros(3), DT))
+
+
+@pytest.mark.parametrize(
+    ('speed', 'acceleration', 'words'),
+    [
+        (2.03, 5.9, ''),
+        (2.05, 0.0, 'velocity 2.05, allowed: -2.04 to 2.04'),
+        (0.0, 6.1, 'acceleration 6.1, allowed: -6 to 6'),
+        (11.0, 0.0, 'position 1.045, allowed: -1.001 to 1.001'),
+    ],
+)
+def test_until_a_controller_joins_a_trajectory_its_states_may_exceed_limits_by_little(
+    speed, acceleration, words
+):
+    times = 0.005 * np.arange(21)
+    rows = np.array([[second(speed * time), second(speed), second(acceleration)] for time in times])
+    if speed > 3.0:
+        rows[:, 1] = 0.0
+    states = States(times, rows[:, 0], rows[:, 1], 0.1, rows[:, 2])
+    found = new_gate().violation(states)
+    assert found is None if not words else words in found.sentence

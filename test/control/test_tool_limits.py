@@ -13,7 +13,7 @@ from control_harness import PERIOD, SETTINGS, Rig, positions, reject
 from small_arm import arm_urdf
 
 from ik_node import Goal
-from ik_node.control.checks import CONE_SLACK, BallGate, States, ToolGate
+from ik_node.control.checks import CONE_SLACK, BallGate, MotionCheck, States, ToolGate
 from ik_node.control.models import ArmModel
 from ik_node.control.motion import JointMotion, positions_to_rest, tool_motion
 from ik_node.control.settings import ArmSettings, Workspace
@@ -55,8 +55,8 @@ def test_the_motion_of_the_tool_is_that_of_the_jacobian(name):
     for k in range(50):
         assert motion.point[k] == pytest.approx(arm.fk(q[k])[0], abs=1e-12)
         assert motion.speed[k] == pytest.approx(np.linalg.norm(arm.jacobian(q[k])[:3] @ qd[k]))
-        assert motion.most_speed[k] >= motion.speed[k] - 1e-12
-        assert motion.most_turn_rate[k] >= motion.turn_rate[k] - 1e-12
+        assert motion.speed_bound[k] >= motion.speed[k] - 1e-12
+        assert motion.turn_rate_bound[k] >= motion.turn_rate[k] - 1e-12
 
 
 @pytest.mark.slow
@@ -110,6 +110,56 @@ def test_a_sample_outside_the_workspace_is_rejected(model):
     assert reject(gate, [0.8, 0.5, 1.0, 0.0, 0.0], moving=False) is None
     reason = reject(gate, np.zeros(5))
     assert 'x 0.7, allowed: -0.3 to 0.6' in reason
+
+
+STATES = {
+    'setpoint': lambda _, outside: States.setpoint(PERIOD, outside, 0.0 * outside, moving=True),
+    'trajectory': lambda inside, outside: along(inside, outside, 'rates'),
+    'planned motion': lambda inside, outside: along(inside, outside),
+    'configuration': lambda _, outside: States.configuration(outside),
+}
+
+
+def along(begin: np.ndarray, end: np.ndarray, rates: str = '') -> States:
+    """A straight motion in 50 states; as a trajectory with its rates, which begins when it is joined."""
+    times, rows = PERIOD * np.arange(50), np.linspace(begin, end, 50)
+    if not rates:
+        return States(times, rows, start=begin)
+    return States(times, rows, np.zeros_like(rows), 0.0, np.zeros_like(rows))
+
+
+@pytest.mark.parametrize('kind', STATES)
+@pytest.mark.parametrize(
+    ('inside', 'outside', 'words'),
+    [
+        ({'yaw': 2.499}, {'yaw': 2.502}, 'joint "yaw": position 2.50'),
+        ({'yaw': 0.545}, {'yaw': 0.536}, ' the workspace: x 0.60'),
+    ],
+)
+def test_one_check_judges_setpoints_trajectories_motions_and_configurations(
+    model, kind, inside, outside, words
+):
+    corners = BOX if 'x 0' in words else (0.0,) * 6
+    check = MotionCheck(model, replace(SETTINGS, workspace=corners))
+    rows = [model.joints.filled(row) for row in (inside, outside)]
+    fine = States.setpoint(PERIOD, rows[0], 0.0 * rows[0], moving=False)
+    assert check.violation(fine) is None
+    check.accept(fine)
+    assert check.violation(States.configuration(rows[0])) is None
+    found = check.violation(STATES[kind](*rows))
+    assert words in found.sentence
+    assert (found.state > 10) == (kind in {'trajectory', 'planned motion'})
+
+
+def test_a_planned_motion_may_come_back_from_outside(model):
+    check = MotionCheck(model, replace(SETTINGS, workspace=BOX))
+    outside, inside = (model.joints.filled({'yaw': yaw}) for yaw in (0.0, 0.7))
+    assert check.violation(along(outside, inside)) is None
+    farther = along(model.joints.filled({'yaw': 0.3}), outside)
+    assert 'would leave the workspace: x 0.' in check.violation(farther).sentence
+    beyond = model.joints.filled({'wrist': 2.6})
+    assert check.violation(along(beyond, model.joints.filled({'wrist': 2.4}))) is None
+    assert '"wrist": position 2.6' in check.violation(States.configuration(beyond)).sentence
 
 
 def test_by_default_the_workspace_is_the_reach_and_rejects_nothing(model):
