@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +20,7 @@ from ik_node.solver.goal import BatchSolution, Goal, Reason, Solution, Status
 
 from .pipeline import Pipeline
 
+T = TypeVar('T')
 QUOTA = Path('/sys/fs/cgroup/cpu.max')  # of a container: microseconds of processor time per period, or max
 
 
@@ -33,6 +35,18 @@ def usable_cores() -> int:
     except (OSError, ValueError):
         return allowed
     return min(allowed, max(1, math.ceil(quota / period)))
+
+
+def in_parts(work: Callable[[slice], T], count: int, size: int, cores: int | None = None) -> Iterator[T]:
+    """Yield work(rows) for the slices of size rows of count, in order, from threads on all cores.
+
+    cores: how many instead. If the caller stops early, only the parts in progress are waited for.
+    """
+    pool = ThreadPoolExecutor(usable_cores() if cores is None else cores)
+    try:
+        yield from pool.map(work, (slice(k, min(k + size, count)) for k in range(0, count, size)))
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 BATCH_PART = 1024  # goals that one thread processes at a time

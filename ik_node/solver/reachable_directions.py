@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.model.arm import Arm
 
-from .batch import usable_cores
+from .batch import in_parts
 
 PART = 16  # positions that one thread processes at a time
 STARTS = 100  # random start configurations per position
@@ -38,7 +37,7 @@ def reachable_directions(
     within: float,
     cores: int | None = None,
 ) -> Iterator[tuple[slice, NDArray[np.bool_], NDArray[np.bool_]]]:
-    """Yield (rows of positions, positions reached, directions reached there) part by part.
+    """Return an iterator over (rows of positions, positions reached, directions reached there) of the parts.
 
     positions (N, 3) [m], directions (K, 3) unit, base frame. A direction counts if the tool point is at the
     position, to 1e-6 m, and the tool axis within [rad] of the direction. Each part has arrays (rows,) and
@@ -47,21 +46,16 @@ def reachable_directions(
     kernels.prepare(('reached_directions',), wait=True)  # millions of descents: too slow uncompiled
     cosine = math.cos(within)
 
-    def part(first: int) -> tuple[slice, NDArray[np.bool_], NDArray[np.bool_]]:
-        rows = slice(first, min(first + PART, len(positions)))
-        there = np.zeros(rows.stop - first, dtype=np.bool_)
+    def part(rows: slice) -> tuple[slice, NDArray[np.bool_], NDArray[np.bool_]]:
+        there = np.zeros(rows.stop - rows.start, dtype=np.bool_)
         reached = np.zeros((len(there), len(directions)), dtype=np.bool_)
         for k in range(len(there)):
-            number = first + k  # also the random seed
+            number = rows.start + k  # also the random seed
             found = configurations_at(arm, positions[number], directions, cosine, number, reached[k])
             there[k] = len(found) > 0
         return rows, there, reached
 
-    pool = ThreadPoolExecutor(usable_cores() if cores is None else cores)
-    try:
-        yield from pool.map(part, range(0, len(positions), PART))
-    finally:  # if the caller stops early, wait only for the parts in progress
-        pool.shutdown(cancel_futures=True)
+    return in_parts(part, len(positions), PART, cores)
 
 
 def configurations_at(

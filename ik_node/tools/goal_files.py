@@ -26,21 +26,7 @@ import pyarrow.parquet
 from ik_node.console import FORMULA, NUMBER
 from ik_node.errors import InputError, path_text, quoted
 
-Read = Callable[[Sequence[str], int], Iterator[pa.RecordBatch]]
-
-
-class TableReader(NamedTuple):
-    """A file that is open for reading.
-
-    names: of the columns. rows: how many; exact: whether that is no estimate. files: all that is read.
-    read: takes columns and a number of rows; yields batches of about so many, in the order of the file.
-    """
-
-    names: Sequence[str]
-    rows: int
-    files: Sequence[str]
-    read: Read
-    exact: bool = True
+Read = Callable[[Sequence[str], int], Iterator[pa.RecordBatch]]  # columns, rows at once
 
 
 class InputFingerprint:
@@ -67,6 +53,83 @@ class InputFingerprint:
         return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in stats]
 
 
+class GoalFile:
+    """A file of goals, or a folder of Parquet files: see open_goals.
+
+    path, names: of its columns. rows: how many; exact: whether that is no estimate. check: raises InputError
+    if the file has changed since it was opened.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        names: Sequence[str],
+        rows: int,
+        read: Read,
+        files: Sequence[str] = (),
+        *,
+        exact: bool = True,
+    ) -> None:
+        """read: yields batches of any size, in the order of the rows. files: that are read, () for path.
+
+        Raises OSError.
+        """
+        self.path, self.names, self.rows, self.exact = path, names, rows, exact
+        self._read = read
+        self.check = InputFingerprint(path, files or [path]).check
+
+    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """Yield some columns, in batches of size rows, the last may have fewer.
+
+        Raises InputError for a damaged file, and for one that has changed since it was opened.
+        """
+        with _reading(self.path):
+            yield from _regrouped(self._read(columns, size), size)
+        self.check()
+
+
+def open_goals(path: str | os.PathLike[str]) -> GoalFile:
+    """Open a file of goals, or a folder of Parquet files. Raises InputError for what cannot be read."""
+    file = Path(path)
+    opener = _open_dataset if file.is_dir() else OPENERS.get(file.suffix.lower())
+    if opener is None:
+        remedy = '; save the table as CSV (UTF-8)' if file.suffix.lower() in SPREADSHEETS else ''
+        kinds = ', '.join(OPENERS)
+        raise InputError(f'"{path_text(file)}" must be one of {kinds}, or a folder of Parquet files{remedy}')
+    with _reading(file):
+        return opener(file)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turn the errors of libraries that read a damaged file into InputError."""
+    try:
+        yield
+    except InputError:
+        raise
+    except DAMAGED as error:
+        why = (
+            error.strerror if isinstance(error, OSError) and error.strerror else str(error).partition('\n')[0]
+        )
+        raise InputError(f'cannot read "{path_text(path)}": {why}') from None
+
+
+def _regrouped(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+    pending = None
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        pending = table if pending is None else pa.concat_tables([pending, table])
+        while len(pending) >= size:
+            yield _joined(pending.slice(0, size))
+            pending = pending.slice(size)
+    if pending is not None and len(pending):
+        yield _joined(pending)
+
+
+def _joined(table: pa.Table) -> pa.RecordBatch:
+    return table.combine_chunks().to_batches()[0]
+
+
 BLOCK = 1 << 22  # [bytes] that are parsed at once
 LONGEST = 16 * BLOCK  # [bytes] of a row
 SEPARATORS = ',;\t|'
@@ -87,8 +150,7 @@ class Layout(NamedTuple):
         return re.compile(rb'(?<![^\r\n%s])"(?:[^"]+|"")*(?:"|\Z)' % re.escape(self.separator.encode()))
 
 
-def open_csv(path: Path) -> TableReader:
-    """Raises ValueError, OSError, csv.Error."""
+def _open_csv(path: Path) -> GoalFile:
     with path.open('rb') as file:
         if file.peek(2).startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             raise ValueError('it is UTF-16: save it as UTF-8')
@@ -116,11 +178,9 @@ def open_csv(path: Path) -> TableReader:
             if rest := rest[: _content(rest, layout)]:
                 yield _batch(rest, layout, columns)
 
-    lines = block.count(b'\n')
     size = path.stat().st_size - begin
-    return TableReader(
-        names, round(lines * size / len(block)) if block else 0, [str(path)], read, exact=False
-    )
+    rows = round(block.count(b'\n') * size / len(block)) if block else 0
+    return GoalFile(path, names, rows, read, exact=False)
 
 
 def _layout(file: IO[bytes]) -> Layout:
@@ -219,8 +279,7 @@ def _parsed(lines: bytes, layout: Layout, columns: Sequence[str]) -> pa.RecordBa
     return pa.RecordBatch.from_pydict({name: pa.array(cells[name], pa.string()) for name in columns})
 
 
-def open_npz(path: Path) -> TableReader:
-    """Open an NPZ file, which is read whole. Raises ValueError, OSError, BadZipFile."""
+def _open_npz(path: Path) -> GoalFile:
     shapes: dict[str, str] = {}
     columns: dict[str, pa.Array] = {}
     with np.load(path) as archive:
@@ -249,7 +308,7 @@ def open_npz(path: Path) -> TableReader:
                 )
         yield from table.select(list(names)).to_batches(size)
 
-    return TableReader(list(shapes), len(table), [str(path)], read)
+    return GoalFile(path, list(shapes), len(table), read)
 
 
 def _arrow_column(array: np.ndarray[Any, Any]) -> pa.Array:
@@ -262,87 +321,8 @@ def _arrow_column(array: np.ndarray[Any, Any]) -> pa.Array:
     return values if array.ndim == 1 else pa.FixedSizeListArray.from_arrays(values, array.shape[1])
 
 
-SUFFIXES = {
-    '.parquet': 'parquet',
-    '.arrow': 'ipc',
-    '.feather': 'ipc',
-    '.ipc': 'ipc',
-}  # those of pyarrow.dataset
-KINDS = ', '.join([*SUFFIXES, '.csv', '.tsv', '.txt', '.npz'])
-SPREADSHEETS = ('.xlsx', '.xls', '.ods', '.numbers')
-DAMAGED = (
-    *(pa.ArrowException, OSError, ValueError, EOFError, csv.Error),
-    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),  # of NPZ files
-)
-
-
-class GoalFile:
-    """A file of goals, or a folder of Parquet files: see open_goals.
-
-    path, names: of its columns. rows: how many; exact: whether that is no estimate. check: raises InputError
-    if the file has changed since it was opened.
-    """
-
-    def __init__(self, path: Path, opened: TableReader) -> None:
-        """Raises OSError."""
-        self.path, self._opened = path, opened
-        self.names: Sequence[str] = opened.names
-        self.rows, self.exact = opened.rows, opened.exact
-        self.check = InputFingerprint(path, opened.files).check
-
-    def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
-        """Return some columns, in batches of size rows, the last may have fewer.
-
-        Raises InputError for a damaged file, and for one that has changed since it was opened.
-        """
-        try:
-            yield from _regrouped(self._opened.read(columns, size), size)
-        except InputError:
-            raise
-        except DAMAGED as error:
-            raise _damaged(self.path, error) from None
-        self.check()
-
-
-def open_goals(path: str | os.PathLike[str]) -> GoalFile:
-    """Open a file of goals, or a folder of Parquet files. Raises InputError for what cannot be read."""
-    file = Path(path)
-    suffix = file.suffix.lower()
-    kind = 'parquet' if file.is_dir() else SUFFIXES.get(suffix)
-    openers = {'.csv': open_csv, '.tsv': open_csv, '.txt': open_csv, '.npz': open_npz}
-    if kind is None and suffix not in openers:
-        remedy = '; save the table as CSV (UTF-8)' if suffix in SPREADSHEETS else ''
-        raise InputError(f'"{path_text(file)}" must be one of {KINDS}, or a folder of Parquet files{remedy}')
-    try:
-        return GoalFile(file, _open_dataset(file, kind) if kind else openers[suffix](file))
-    except InputError:
-        raise
-    except DAMAGED as error:
-        raise _damaged(file, error) from None
-
-
-def _damaged(path: Path, error: Exception) -> InputError:
-    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error).partition('\n')[0]
-    return InputError(f'cannot read "{path_text(path)}": {why}')
-
-
-def _regrouped(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
-    pending = None
-    for batch in batches:
-        table = pa.Table.from_batches([batch])
-        pending = table if pending is None else pa.concat_tables([pending, table])
-        while len(pending) >= size:
-            yield _joined(pending.slice(0, size))
-            pending = pending.slice(size)
-    if pending is not None and len(pending):
-        yield _joined(pending)
-
-
-def _joined(table: pa.Table) -> pa.RecordBatch:
-    return table.combine_chunks().to_batches()[0]
-
-
-def _open_dataset(path: Path, kind: str) -> TableReader:
+def _open_dataset(path: Path) -> GoalFile:
+    kind = 'parquet' if path.is_dir() or path.suffix.lower() == '.parquet' else 'ipc'
     try:
         files = pyarrow.dataset.dataset(path, format=kind)
     except pa.ArrowInvalid:
@@ -367,7 +347,7 @@ def _open_dataset(path: Path, kind: str) -> TableReader:
                     cells = [batch.column(one.name).cast(one.type) for one in schema]
                     yield pa.RecordBatch.from_arrays(cells, schema=schema)
 
-    return TableReader(types.names, files.count_rows(), files.files, read)
+    return GoalFile(path, types.names, files.count_rows(), read, files.files)
 
 
 def _types(files: pyarrow.dataset.Dataset) -> pa.Schema:
@@ -380,6 +360,18 @@ def _types(files: pyarrow.dataset.Dataset) -> pa.Schema:
             why = str(error).partition('\n')[0]
             raise InputError(f'"{path_text(fragment.path)}" does not match the others: {why}') from None
     return types.remove_metadata()
+
+
+OPENERS = {
+    **dict.fromkeys(('.parquet', '.arrow', '.feather', '.ipc'), _open_dataset),
+    **dict.fromkeys(('.csv', '.tsv', '.txt'), _open_csv),
+    '.npz': _open_npz,
+}
+SPREADSHEETS = ('.xlsx', '.xls', '.ods', '.numbers')
+DAMAGED = (
+    *(pa.ArrowException, OSError, ValueError, EOFError, csv.Error),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),  # of NPZ files
+)
 
 
 WRITING = '.writing'  # suffix of an output that is not yet complete

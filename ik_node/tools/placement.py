@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -18,7 +17,7 @@ from ik_node.checks import Array
 from ik_node.errors import InputError
 from ik_node.kernels.arrays import DIRECTION, LATERAL
 from ik_node.model.arm import Arm
-from ik_node.solver.batch import usable_cores
+from ik_node.solver.batch import in_parts, usable_cores
 from ik_node.solver.goal import Goal
 from ik_node.solver.limit_distances import STARTS, LimitDistances, distances_to_limits
 from ik_node.solver.solver import IkSolver
@@ -214,7 +213,7 @@ class PlacementSearch:
         self.count = len(positions)
         self._positions, self._directions = positions, directions
         self.limit_distances = LimitDistances(arm, misses=True)
-        self._threads = usable_cores()
+        self._cores = usable_cores()  # counted once, for hundreds of calls
 
     def goals(self, bases: Array) -> Array:
         """Return the goals (N, goals, 9) as the arm sees them from bases (N, 6)."""
@@ -238,8 +237,8 @@ class PlacementSearch:
         """
         rows = max(1, PART // self.count)
 
-        def part(first: int) -> Judged:
-            here = bases[first : first + rows]
+        def part(some: slice) -> Judged:
+            here = bases[some]
             goals = self.goals(here).reshape(-1, 9)
             shape = len(here), self.count
             _, found, complete = self.limit_distances.find(goals, starts)
@@ -250,17 +249,11 @@ class PlacementSearch:
             unmet, bits = np.sum(~met, axis=1), np.packbits(met, axis=1)
             return Judged(here, unmet, distances, lack, bits, complete=float(complete.mean()))
 
-        def all_parts() -> Iterator[Judged]:
-            with ThreadPoolExecutor(self._threads) as pool:
-                try:
-                    for one in pool.map(part, range(0, len(bases), rows)):
-                        done(len(one.bases))
-                        yield one
-                except BaseException:  # Ctrl-C: only the parts in progress are waited for
-                    pool.shutdown(cancel_futures=True)
-                    raise
-
-        return joined(*all_parts())
+        parts = []
+        for one in in_parts(part, len(bases), rows, self._cores):
+            done(len(one.bases))
+            parts.append(one)
+        return joined(*parts)
 
     def coarse(self, most: int, done: Callable[[int], object]) -> tuple[Judged, Array]:
         """Return the placements of a grid of about `most`, and its distances (6,)."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
 from io import BytesIO
@@ -21,7 +20,7 @@ from ik_node.errors import InputError, KernelError
 from ik_node.extras import load
 from ik_node.kernels.arrays import DIRECTION, LATERAL
 from ik_node.model.arm import Arm, least_singular_values
-from ik_node.solver.batch import usable_cores
+from ik_node.solver.batch import in_parts
 from ik_node.solver.goal import Goal
 from ik_node.solver.limit_distances import LimitDistances, distances_to_limits
 from ik_node.solver.reachable_directions import configurations_at, fibonacci_sphere
@@ -248,35 +247,30 @@ def surveyed(
     values = np.full((4, math.prod(shape)), np.nan)
     known = np.zeros(math.prod(shape), np.bool_)
 
-    def part(rows: Rows) -> int:
-        for row in rows.tolist():
-            i, j, k = np.unravel_index(row, shape)
-            reached = survey.at(np.array([x[i], y[j], z[k]]), row)
-            if reached is not None:
-                values[:, row] = _means(reached)
-        return len(rows)
-
-    pool = ThreadPoolExecutor(usable_cores())
-
     def fill(rows: Rows) -> None:
-        for number in pool.map(part, np.split(rows, range(PART, len(rows), PART))):
+        def part(some: slice) -> int:
+            for row in rows[some].tolist():
+                i, j, k = np.unravel_index(row, shape)
+                reached = survey.at(np.array([x[i], y[j], z[k]]), row)
+                if reached is not None:
+                    values[:, row] = _means(reached)
+            return some.stop - some.start
+
+        for number in in_parts(part, len(rows), PART):
             done(number)
         known[rows] = True
 
-    try:
-        stride = COARSEST if tolerance > 0.0 else 1
-        fill(coarse_rows(shape, stride))
-        with np.errstate(invalid='ignore'):  # joints without limits are infinitely far from them
-            allowed = tolerance * (np.fmax.reduce(values, axis=1) - np.fmin.reduce(values, axis=1))
-        while stride > 1:
-            rows, between, uncertain = refined(values, shape, stride, allowed)
-            values[:, rows] = between
-            values[:, uncertain] = np.nan
-            done(len(rows) - len(uncertain))
-            fill(uncertain)
-            stride //= 2
-    finally:  # after Ctrl-C only the parts in progress are waited for
-        pool.shutdown(cancel_futures=True)
+    stride = COARSEST if tolerance > 0.0 else 1
+    fill(coarse_rows(shape, stride))
+    with np.errstate(invalid='ignore'):  # joints without limits are infinitely far from them
+        allowed = tolerance * (np.fmax.reduce(values, axis=1) - np.fmin.reduce(values, axis=1))
+    while stride > 1:
+        rows, between, uncertain = refined(values, shape, stride, allowed)
+        values[:, rows] = between
+        values[:, uncertain] = np.nan
+        done(len(rows) - len(uncertain))
+        fill(uncertain)
+        stride //= 2
     share, to_limits, singular, solutions = values.reshape(4, *shape)
     return Volume(
         x, y, z, share, to_limits, singular, solutions if survey.counts else None, known.reshape(shape)

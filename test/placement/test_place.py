@@ -240,7 +240,7 @@ def test_the_program_writes_a_table_a_file_and_pictures(tmp_path, ik_place):
     ended = ik_place(TEXT, *SMALL, '--path', 'way', '--output', 'out')
     assert ended.code == 0, ended.err
     assert '2/2' in ended.out
-    assert 'Every goal is met' in ended.out
+    assert 'All goals are met' in ended.out
     found = json.loads((tmp_path / 'out.json').read_text())
     first = found['placements'][0]
     assert first['unmet'] == []

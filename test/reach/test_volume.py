@@ -17,7 +17,6 @@ from ik_node import Arm, Goal, IkSolver, InputError
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.solver.limit_distances import distances_to_limits
 from ik_node.tools import reach
-from ik_node.tools import reach_volume as module
 from ik_node.tools.pictures import draw_volume
 from ik_node.tools.reach_volume import Survey, as_netcdf, coarse_rows, refined, surveyed
 from ik_node.tools.self_collision import clearance_of
@@ -132,7 +131,7 @@ def test_a_tolerance_interpolates_where_nothing_changes_on_any_number_of_cores(m
     assert every.surveyed.all()
     assert sum(done) == some.share.size
     assert 0.1 < some.surveyed.mean() < 0.8
-    monkeypatch.setattr(module, 'usable_cores', lambda: 1)
+    monkeypatch.setattr('ik_node.solver.batch.usable_cores', lambda: 1)
     alone = surveyed(survey, *axes, 0.4)
     for name in ('share', 'to_limits', 'singular'):
         full, part = getattr(every, name), getattr(some, name)
