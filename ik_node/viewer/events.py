@@ -98,16 +98,16 @@ class Worker(Generic[T]):
     def __init__(self, events: Events, name: str, failed: T | None = None) -> None:
         self._events, self._failed = events, failed
         self._changed = threading.Condition()
-        self._waiting: tuple[Callable[[], T], Callable[[T], object]] | None = None
+        self._waiting: tuple[Callable[[], T | None], Callable[[T], object]] | None = None
         self._closed = False
         self._drops = 0
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, work: Callable[[], T], done: Callable[[T], object]) -> None:
+    def submit(self, work: Callable[[], T | None], done: Callable[[T], object]) -> None:
         """Compute work() once the present computation has ended; the consumer of events calls done with it.
 
-        It replaces a computation that waits.
+        It replaces a computation that waits. One that returns None has no result.
         """
         with self._changed:
             self._waiting = work, done

@@ -40,8 +40,8 @@ class Grid:
         return self.size * self.cell
 
     @property
-    def places(self) -> Array:
-        """The middles (size^2, 3) [m] of the cells, row by row from the top left."""
+    def positions(self) -> Array:
+        """The centres (size^2, 3) [m] of the cells, row by row from the top left."""
         along = (np.arange(self.size) + 0.5) * self.cell - 0.5 * self.width
         across, down = np.meshgrid(along, -along)
         return self.centre + across.reshape(-1, 1) * self.right + down.reshape(-1, 1) * self.up
@@ -57,9 +57,9 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Cube:
-    """Cubic cells [m] whose middles are places (k, 3) [m] in the base frame."""
+    """Cubic cells [m] whose centres are positions (k, 3) [m] in the base frame."""
 
-    places: Array
+    positions: Array
     cell: float
 
 
@@ -67,8 +67,8 @@ def whole(arm: Arm, size: int) -> Cube:
     """Return size cells along each axis, around the first joint, without those beyond the reach."""
     cell = 2.0 * arm.reach / size
     along = (np.arange(size) + 0.5) * cell - arm.reach
-    places = np.stack(np.meshgrid(along, along, along, indexing='ij'), axis=-1).reshape(-1, 3)
-    return Cube(arm.joints[0, 3:6] + places[np.linalg.norm(places, axis=1) <= arm.reach], cell)
+    offsets = np.stack(np.meshgrid(along, along, along, indexing='ij'), axis=-1).reshape(-1, 3)
+    return Cube(arm.joints[0, 3:6] + offsets[np.linalg.norm(offsets, axis=1) <= arm.reach], cell)
 
 
 def horizontal(arm: Arm, height: float, size: int) -> Grid:
@@ -100,8 +100,8 @@ def image(shares: Array, size: int) -> NDArray[np.uint8]:
 
 def colours(shares: Array) -> NDArray[np.uint8]:
     """Return the colours (k, 3) of shares (k,) from 0 to 1."""
-    places = np.linspace(0.0, 1.0, len(ANCHORS))
-    return np.column_stack([np.interp(shares, places, channel) for channel in ANCHORS.T]).astype(np.uint8)
+    stops = np.linspace(0.0, 1.0, len(ANCHORS))
+    return np.column_stack([np.interp(shares, stops, channel) for channel in ANCHORS.T]).astype(np.uint8)
 
 
 def legend(sentence: str) -> str:
@@ -130,15 +130,15 @@ class MapPicture:
         self._base: viser.FrameHandle | None = None
         self._drawn: viser.ImageHandle | viser.PointCloudHandle | None = None
 
-    def draw(self, found: Map, least: float, T_root_base: Array) -> None:
-        """Draw a map in place of the last one; least: share below which a point in space is left out."""
+    def draw(self, found: Map, min_share: float, T_root_base: Array) -> None:
+        """Draw a map in place of the last one; min_share: below which a point in space is left out."""
         if self._base is None:
             self._base = self._server.scene.add_frame('/map', show_axes=False)
         move(self._base, T_root_base)
         if isinstance(found.cells, Grid):
             self._draw_plane(found.cells, found.shares)
         else:
-            self._draw_points(found.cells, found.shares, least)
+            self._draw_points(found.cells, found.shares, min_share)
 
     def _draw_plane(self, grid: Grid, shares: Array) -> None:
         pixels = image(shares, grid.size)
@@ -157,12 +157,12 @@ class MapPicture:
             )
         move(self._drawn, grid.pose)
 
-    def _draw_points(self, cube: Cube, shares: Array, least: float) -> None:
-        shown = shares >= least  # not NaN
+    def _draw_points(self, cube: Cube, shares: Array, min_share: float) -> None:
+        shown = shares >= min_share  # not NaN
         self._clear()
         self._drawn = self._server.scene.add_point_cloud(
             '/map/points',
-            cube.places[shown].astype(np.float32),
+            cube.positions[shown].astype(np.float32),
             colours(shares[shown]),
             point_size=DOT * cube.cell,
             point_shape='circle',
@@ -191,11 +191,13 @@ AT_TOOL, THROUGH_TOOL, AT_HEIGHT, WHOLE = PLANES = (
     'horizontal, at a height',
     'the whole workspace',
 )
-WORDS = 'Share of the directions of the tool axis that are possible at a position. Self-collision is ignored.'
+LEGEND = (
+    'Share of the directions of the tool axis that are possible at a position. Self-collision is ignored.'
+)
 
 
-class Wanted(NamedTuple):
-    """What users want to see; height [m] for AT_HEIGHT."""
+class Choice(NamedTuple):
+    """The map that users have chosen; height [m] for AT_HEIGHT."""
 
     plane: str
     height: float
@@ -210,22 +212,22 @@ class ReachPanel:
             self._show = gui.add_checkbox('Show a map', False, hint='A map of the workspace in the scene.')
             self._plane = gui.add_dropdown('Where', PLANES, visible=False)
             self._height = gui.add_slider('Height (mm)', -1000.0, 1000.0, 1.0, 0.0, visible=False)
-            self._least = gui.add_slider(
+            self._min_share = gui.add_slider(
                 'At least (%)', 0, 100, 1, 0, hint='Hides positions with fewer directions.', visible=False
             )
-            self._legend = gui.add_html(legend(WORDS), visible=False)
+            self._legend = gui.add_html(legend(LEGEND), visible=False)
 
     @property
-    def wanted(self) -> Wanted | None:
-        """What users want to see, None for nothing."""
+    def choice(self) -> Choice | None:
+        """The map that users have chosen, None for none."""
         if not self._show.value:
             return None
-        return Wanted(self._plane.value, 1e-3 * self._height.value)
+        return Choice(self._plane.value, 1e-3 * self._height.value)
 
     @property
-    def least(self) -> float:
-        """The least share of directions for which a position of the whole workspace is shown."""
-        return float(self._least.value) / 100.0
+    def min_share(self) -> float:
+        """The share of directions below which a position of the whole workspace is not shown."""
+        return float(self._min_share.value) / 100.0
 
     def set_range(self, low: float, high: float) -> None:
         """Set the heights [m] that can be chosen."""
@@ -238,7 +240,7 @@ class ReachPanel:
         for control, visible in (
             (self._plane, on),
             (self._height, on and self._plane.value == AT_HEIGHT),
-            (self._least, on and self._plane.value == WHOLE),
+            (self._min_share, on and self._plane.value == WHOLE),
             (self._legend, on),
         ):
             update(control, visible=visible)
@@ -250,26 +252,25 @@ WITHIN = 0.25  # [rad] of a direction within which it counts as possible
 REST = 0.4  # [s] without a change after which a map is computed
 MOVED = 0.01  # [m] of the tool after which another one is
 PATIENCE = 2.0  # [s] without a frame, as without a page, after which a computation ends
-GIVEN_UP = 'given up'  # the result of such a one
 
 
 class ReachMap(Section):
-    """Computes on one core in a thread of its own."""
+    """Draws maps that one core computes, ever finer ones of SIZES."""
 
     def __init__(self, page: Page) -> None:
         super().__init__(page, 'Reach', ORDER)
         self._panel = ReachPanel(self)
         self._picture = MapPicture(self.server)
-        self._found: Map | None = None
-        self._least = 0.0  # share of directions, of the points that are shown
-        self._worker: Worker[Map | str] = Worker(self.events, 'reach map')
+        self._worker: Worker[Map] = Worker(self.events, 'reach map')
         self._arm: Arm | None = None
-        self._redraw = False  # another map was found
-        self._alive = 0.0  # when the last frame was (steady)
-        self._run = 0  # of the computation that counts
-        self._asked: tuple[Wanted, Array] | None = None  # of the newest map, and where the tool was
-        self._level = 0  # of SIZES, that is computed next
-        self._changed = 0.0  # when what is wanted last changed (steady)
+        self._choice: tuple[Choice, Array] | None = None  # of the map, and the tool point (3,) [m] then
+        self._changed = 0.0  # [s], when the choice last changed
+        self._sizes: list[int] = []  # of the maps that are still to be computed
+        self._computing = False
+        self._map: Map | None = None  # the newest one
+        self._redraw = False
+        self._min_share = 0.0  # of the points that are drawn
+        self._last_frame = 0.0  # [s]
 
     def show(self, robot: RobotView | None) -> None:
         """Show another robot, after the scene was cleared, or none."""
@@ -279,11 +280,15 @@ class ReachMap(Section):
         self._end()
 
     def update(self, frame: Frame) -> None:
-        """Begin another map if one is wanted, and draw what there is."""
+        """Compute another map if users have chosen one, and draw the newest."""
         self._panel.show_controls()
-        self._alive = now = steady()
-        wanted = self._panel.wanted
-        if wanted is None or self.robot is None or not frame.values:
+        now = steady()
+        if now > self._last_frame + PATIENCE:  # the computation has ended without a result
+            self._worker.drop()
+            self._computing = False
+        self._last_frame = now
+        choice = self._panel.choice
+        if choice is None or self.robot is None or not frame.values:
             self._remove()
             return
         arm = frame.tool.arm
@@ -294,57 +299,51 @@ class ReachMap(Section):
             self._arm = arm
             base = float(arm.joints[0, 5])
             self._panel.set_range(base - arm.reach, base + arm.reach)
-        q = np.array([frame.values.get(name, 0.0) for name in arm.joint_names])
-        point = arm.fk(q)[0]
-        if self._is_new(wanted, point):
+        point = arm.fk(np.array([frame.values.get(name, 0.0) for name in arm.joint_names]))[0]
+        if self._is_new(choice, point):
             self._end()
-            self._asked, self._changed = (wanted, point), now
-        least = self._panel.least
-        if self._found is not None and (self._redraw or least != self._least):
-            self._picture.draw(self._found, least, arm.robot.link_pose(arm.base_link, frame.values))
-        self._least, self._redraw = least, False
-        if self._level < len(SIZES) and now >= self._changed + REST and self._run != self._level + 1:
-            self._begin(arm, wanted, point)
+            self._choice, self._changed, self._sizes = (choice, point), now, list(SIZES)
+        min_share = self._panel.min_share
+        if self._map is not None and (self._redraw or min_share != self._min_share):
+            self._picture.draw(self._map, min_share, arm.robot.link_pose(arm.base_link, frame.values))
+        self._min_share, self._redraw = min_share, False
+        if self._sizes and not self._computing and now >= self._changed + REST:
+            self._compute(arm, choice, point, self._sizes[0])
 
-    def _is_new(self, wanted: Wanted, point: Array) -> bool:
-        if self._asked is None:
+    def _is_new(self, choice: Choice, point: Array) -> bool:
+        if self._choice is None:
             return True
-        before, place = self._asked
-        if wanted.plane in (AT_HEIGHT, WHOLE):
-            return wanted != before
-        return wanted.plane != before.plane or float(np.linalg.norm(point - place)) > MOVED
+        before, point_before = self._choice
+        if choice.plane in (AT_HEIGHT, WHOLE):
+            return choice != before
+        return choice.plane != before.plane or float(np.linalg.norm(point - point_before)) > MOVED
 
-    def _begin(self, arm: Arm, wanted: Wanted, point: Array) -> None:
-        size = SIZES[self._level]
-        self._run = self._level + 1
+    def _compute(self, arm: Arm, choice: Choice, point: Array, size: int) -> None:
+        self._computing = True
         cells: Grid | Cube
-        if wanted.plane == WHOLE:
+        if choice.plane == WHOLE:
             cells = whole(arm, size // 2)
-        elif wanted.plane == THROUGH_TOOL:
+        elif choice.plane == THROUGH_TOOL:
             cells = vertical(arm, point, size)
         else:
-            cells = horizontal(arm, float(point[2]) if wanted.plane == AT_TOOL else wanted.height, size)
-        asked = self._asked
+            cells = horizontal(arm, float(point[2]) if choice.plane == AT_TOOL else choice.height, size)
+        current = self._choice
 
-        def wanted_still() -> bool:
-            return self._asked is asked and steady() < self._alive + PATIENCE
+        def needed() -> bool:
+            return self._choice is current and steady() < self._last_frame + PATIENCE
 
-        self._worker.submit(lambda: computed(arm, cells, wanted_still) or GIVEN_UP, self._take)
+        self._worker.submit(lambda: computed(arm, cells, needed), self._take)
 
-    def _take(self, found: Map | str) -> None:
-        if isinstance(found, str):
-            self._run = 0  # to be computed again
-        else:
-            self._found, self._redraw = found, True
-            self._level += 1
+    def _take(self, found: Map) -> None:
+        self._map, self._redraw, self._computing = found, True, False
+        self._sizes.pop(0)
 
     def _end(self) -> None:
-        """End the computation and forget what it found."""
         self._worker.drop()
-        self._asked, self._found, self._level, self._run = None, None, 0, 0
+        self._choice, self._map, self._sizes, self._computing = None, None, [], False
 
     def _remove(self) -> None:
-        if self._asked is not None:
+        if self._choice is not None:
             self._end()
         self._picture.remove()
 
@@ -354,12 +353,12 @@ class ReachMap(Section):
         self._worker.close()
 
 
-def computed(arm: Arm, cells: Grid | Cube, wanted: Callable[[], bool]) -> Map | None:
-    """Return the map of cells, None as soon as it is no longer wanted."""
-    shares = np.full(len(cells.places), np.nan)
+def computed(arm: Arm, cells: Grid | Cube, needed: Callable[[], bool]) -> Map | None:
+    """Return the map of cells, None as soon as it is no longer needed."""
+    shares = np.full(len(cells.positions), np.nan)
     directions = fibonacci_sphere(DIRECTIONS)
-    for rows, there, reached in reachable_directions(arm, cells.places, directions, WITHIN, cores=1):
+    for rows, there, reached in reachable_directions(arm, cells.positions, directions, WITHIN, cores=1):
         shares[rows] = np.where(there, reached.mean(axis=1), np.nan)
-        if not wanted():
+        if not needed():
             return None
     return Map(cells, shares)

@@ -89,20 +89,20 @@ def test_grids_have_all_that_the_arm_reaches_and_lie_in_their_planes() -> None:
     rng = np.random.default_rng(0)
     points = np.array([ARM.fk(q)[0] for q in ARM.sample(rng, 2000)])
     flat = horizontal(ARM, 0.2, 20)
-    assert np.allclose(flat.places[:, 2], 0.2)
-    low, high = flat.places.min(axis=0) - 0.5 * flat.cell, flat.places.max(axis=0) + 0.5 * flat.cell
+    assert np.allclose(flat.positions[:, 2], 0.2)
+    low, high = flat.positions.min(axis=0) - 0.5 * flat.cell, flat.positions.max(axis=0) + 0.5 * flat.cell
     assert ((points >= low) & (points <= high))[:, :2].all()
     point = np.array([0.2, 0.1, 0.3])
     upright = vertical(ARM, point, 21)
     normal = np.cross(upright.right, upright.up)
-    assert np.abs((upright.places - point) @ normal).max() < 1e-12
+    assert np.abs((upright.positions - point) @ normal).max() < 1e-12
     for grid in (flat, upright):
         T, size = grid.pose, grid.size
         assert np.allclose(T[:3, :3].T @ T[:3, :3], np.eye(3))
         assert np.linalg.det(T[:3, :3]) == pytest.approx(1.0)
-        first = grid.places[0] - grid.centre  # the top left: viser's images have y down
+        first = grid.positions[0] - grid.centre  # the top left: viser's images have y down
         assert (first @ T[:3, :2] < 0.0).all()
-        assert np.allclose(grid.places[size] - grid.places[0], grid.cell * T[:3, 1])
+        assert np.allclose(grid.positions[size] - grid.positions[0], grid.cell * T[:3, 1])
 
 
 def test_a_map_has_the_shares_of_reachable_directions_and_ends_when_it_is_not_wanted() -> None:
@@ -110,7 +110,7 @@ def test_a_map_has_the_shares_of_reachable_directions_and_ends_when_it_is_not_wa
     found = computed(ARM, grid, lambda: True)
     assert found is not None
     expected = np.full(64, math.nan)
-    given = ARM, grid.places, fibonacci_sphere(DIRECTIONS), WITHIN
+    given = ARM, grid.positions, fibonacci_sphere(DIRECTIONS), WITHIN
     for rows, there, reached in reachable_directions(*given):
         expected[rows] = np.where(there, reached.mean(axis=1), math.nan)
     assert np.array_equal(found.shares, expected, equal_nan=True)
