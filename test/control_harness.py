@@ -5,9 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from small_arm import ARM_JOINTS, PARAMETERS
+import pytest
+from small_arm import ARM_JOINTS, PARAMETERS, folding_urdf
 
 from ik_node.control.checks import Gate, States
 from ik_node.control.controller import ArmController
@@ -18,6 +21,8 @@ from ik_node.control.requests import Report, Snapshot
 from ik_node.control.settings import ArmSettings
 from ik_node.control.states import State
 from ik_node.control.trajectory import JointTrajectory, Setpoint
+from ik_node.model.urdf.description import load_description
+from ik_node.share import share_path
 from ik_node.steady import steady
 
 SETTINGS = ArmSettings(**PARAMETERS)
@@ -202,3 +207,30 @@ def positions(sample: Setpoint) -> Mapping[str, float]:
 def largest_step(samples: list[Setpoint]) -> float:
     rows = np.array([sample.positions for sample in samples])
     return float(np.abs(np.diff(rows, axis=0)).max(initial=0.0))
+
+
+# Settings by which a node forbids goals
+
+TOOL = {'tip_link': 'hand', 'tool_axis': (1.0, 0.0, 0.0), 'tool_point': (0.05, 0.0, 0.0)}
+RULES = ['limits file', 'margins', 'workspace', 'collision', 'cone']
+LIMITS = """
+joint_limits:
+  joint1: {has_position_limits: true, min_position: -0.4, max_position: 0.4}
+  joint2: {has_velocity_limits: true, max_velocity: 0.3}
+"""
+
+
+def node_rules(name: str, folder: Path) -> tuple[str, dict[str, Any], str]:
+    """Return a description, settings of a node, and a word of the rejections that they cause."""
+    if name == 'collision':
+        pytest.importorskip('coal')
+        return folding_urdf(), TOOL, 'link "'
+    if name == 'cone':
+        return load_description(share_path('urdf', 'ball_joint_arm.urdf.xacro')), {}, 'ball joint'
+    seed = load_description(share_path('urdf', 'seed_arm.urdf.xacro'))
+    if name == 'limits file':
+        (folder / 'limits.yaml').write_text(LIMITS)
+        return seed, {'joint_limits_file': str(folder / 'limits.yaml')}, 'limits are -0.4 to 0.4'
+    if name == 'margins':
+        return seed, {'joint_limit_margins': (0.6,)}, 'cannot move to'
+    return seed, {'workspace': (-0.3, -0.5, 0.0, 0.8, 0.5, 0.9)}, 'workspace'

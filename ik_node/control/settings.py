@@ -444,7 +444,9 @@ class RobotSettings:
 
     def same_models(self, other: RobotSettings) -> bool:
         """Whether both settings build the same models of the same tools."""
-        return all(arm.same_model(other.arms[tool]) for tool, arm in self.arms.items())
+        return self.arms.keys() == other.arms.keys() and all(
+            arm.same_model(other.arms[tool]) for tool, arm in self.arms.items()
+        )
 
 
 def tool_names(tools: tuple[str, ...]) -> tuple[str, ...]:

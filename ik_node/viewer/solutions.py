@@ -14,14 +14,12 @@ import viser
 from viser.transforms import SO3
 
 from ik_node.checks import Array
-from ik_node.control.checks import CLEARANCE
-from ik_node.control.models import limited_arm
-from ik_node.control.settings import ArmSettings, RobotSettings, Workspace
-from ik_node.errors import IkError, MissingError
+from ik_node.control.preview import Preview, Previews
+from ik_node.control.settings import ArmSettings, RobotSettings
+from ik_node.errors import IkError
 from ik_node.model.arm import Arm, tool_at
-from ik_node.model.collision import SelfCollision, collision_shapes, disabled_pairs
 from ik_node.model.joint import Joint
-from ik_node.model.robot import JointSet, Robot
+from ik_node.model.robot import Robot
 from ik_node.ros.parameters import RemoteSettings
 from ik_node.ros.programs.player import STILL
 from ik_node.solver.goal import Goal, Solution
@@ -79,40 +77,33 @@ class Listing:
 class Query:
     """What is to be listed: a goal, and the joint positions by name where the arm is.
 
-    locked: the joints that keep those positions. workspace: box of the tool point, as for Workspace.of.
+    locked: the joints that keep these positions. at_rest: the arm rests there, so motions are judged, too.
     """
 
     goal: Goal
     values: Mapping[str, float] = field(default_factory=dict)
-    locked: tuple[str, ...] = ()
-    workspace: tuple[float, ...] = (0.0,) * 6
+    locked: Mapping[str, float] = field(default_factory=dict)
+    at_rest: bool = False
 
 
 class Lister:
-    """Lists the solutions for one arm; not to be called from several threads at once."""
+    """Lists the solutions of a tool with the verdict of ik_node on each; for one thread.
 
-    def __init__(
-        self, arm: Arm, text: str = '', mesh_path: str = '', srdf_file: str = '', **options: Any
-    ) -> None:
-        """text: the URDF, '' to ignore self-collision. mesh_path: as for find_mesh. options: of IkSolver.
+    preview: may be replaced by another one of the same model.
+    """
 
-        srdf_file: path of an SRDF file with pairs of links that may touch, '' for none.
-        """
-        self._arm, self._joints = arm, JointSet(arm.robot)
-        self.solver = IkSolver(arm, **options)
-        self._opened = IkSolver(opened(arm), **options)
-        for solver in (
-            self.solver,
-            self._opened,
-        ):  # else the first list would lack what its time is too short for
+    def __init__(self, preview: Preview) -> None:
+        self.preview, self.solver, arm = preview, preview.solver, preview.arm
+        self._opened = IkSolver(opened(arm), **preview.settings.search())
+        for solver in (self.solver, self._opened):  # a list has no time for the constants
             solver.solve_all(Goal(*arm.fk(arm.middle)), arm.middle, (), FIRST_BUDGET)
-        self._collision = _collision(arm, self._joints, text, mesh_path, srdf_file) if text else None
         self._periods = np.where(arm.turning_period > 0.0, arm.turning_period, math.inf)
 
     def listing(self, query: Query) -> Listing:
         """Return the solutions of the goal."""
-        arm, goal, locked = self._arm, query.goal, query.locked
-        seed = np.array([query.values.get(name, 0.0) for name in arm.joint_names])
+        arm, goal, locked = self.preview.arm, query.goal, tuple(query.locked)
+        named = {**query.values, **query.locked}
+        seed = np.array([named.get(name, 0.0) for name in arm.joint_names])
         seed = np.where(
             [name in locked for name in arm.joint_names], np.clip(seed, arm.lower, arm.upper), seed
         )
@@ -144,7 +135,7 @@ class Lister:
     def _over_limits(self, query: Query, seed: Array) -> list[Choice]:
         """Return the configurations that meet the goal with at least one joint beyond its limits."""
         choices = []
-        for one in self._opened.solve_all(query.goal, seed, query.locked, BUDGET):
+        for one in self._opened.solve_all(query.goal, seed, tuple(query.locked), BUDGET):
             beyond = self._beyond(one.q)
             if beyond is not None:
                 choices.append(self._judged(one.q, query, beyond))
@@ -152,7 +143,7 @@ class Lister:
 
     def _beyond(self, q: Array) -> str | None:
         """Return which joints of q (n,) are beyond their limits at all of their turns; None if none is."""
-        arm, said = self._arm, []
+        arm, said = self.preview.arm, []
         for i, name in enumerate(arm.joint_names):
             excess = max(arm.lower[i] - q[i], q[i] - arm.upper[i])
             period = self._periods[i]
@@ -165,8 +156,8 @@ class Lister:
         return ', '.join(said) or None
 
     def _judged(self, q: Array, query: Query, forbidden: str = '', self_motion: bool = False) -> Choice:
-        """Return a configuration with its distances; as ik_node, forbid collisions and what is outside."""
-        arm = self._arm
+        """Return a configuration with its distances, and why ik_node would forbid it."""
+        arm, model = self.preview.arm, self.preview.model
         joint, to_limit = None, math.inf
         room = np.minimum(q - arm.lower, arm.upper - q)
         limited = np.isfinite(room) & (arm.upper > arm.lower) & ~arm.idle
@@ -175,16 +166,10 @@ class Lister:
             joint = int(shares.argmin())
             to_limit = float(room[joint])
         clearance = None
-        if self._collision is not None:
+        if model.collision is not None:
             named = {**query.values, **dict(zip(arm.joint_names, q.tolist(), strict=True))}
-            clearance, (one, other) = self._collision.distance(self._joints.filled(named))
-            if clearance < CLEARANCE and not forbidden:
-                gap = 'overlap' if clearance < 0.0 else f'come as near as {1e3 * clearance:.1f} mm to'
-                forbidden = f'{one} would {gap} {other}'
-        box = Workspace.of(arm, query.workspace)
-        outside = box.outside(arm.fk(q)[0]) if box.given else None
-        if outside is not None and not forbidden:
-            forbidden = f'the tool point would be outside the workspace: {outside}'
+            clearance = model.collision.distance(model.joints.filled(named))[0]
+        forbidden = forbidden or self.preview.rejection(q, query.values, query.at_rest)
         return Choice(q, forbidden, joint, to_limit, clearance, self_motion)
 
 
@@ -198,16 +183,6 @@ def opened(arm: Arm) -> Arm:
 
     robot: Robot = arm.robot.with_joints({name: whole(joint) for name, joint in arm.robot.joints.items()})
     return arm.with_robot(robot)
-
-
-def _collision(arm: Arm, joints: JointSet, text: str, mesh_path: str, srdf_file: str) -> SelfCollision | None:
-    excluded = list(disabled_pairs(srdf_file)) if srdf_file else []
-    try:
-        shapes, _ = collision_shapes(text, mesh_path)
-        found = SelfCollision(arm.robot, joints, arm.joint_names, shapes, excluded) if shapes else None
-    except MissingError:
-        return None
-    return None if found is None or found.empty else found
 
 
 def spare_joint(arm: Arm) -> str | None:
@@ -225,44 +200,6 @@ def amount(value: float, prismatic: bool) -> str:
     """Return a joint position [rad or m] with its unit."""
     shown, unit = (1e3 * value, ' mm') if prismatic else (math.degrees(value), '°')
     return f'{shown:.0f}{unit}' if shown >= 1.0 or shown < 0.05 else f'{shown:.1f}{unit}'
-
-
-class Rules(NamedTuple):
-    """What ik_node allows.
-
-    collisions: links must keep apart, except pairs in srdf_file. workspace: as for Workspace.of.
-    limits_file, margins: the parameters joint_limits_file and joint_limit_margins.
-    """
-
-    collisions: bool = True
-    srdf_file: str = ''
-    workspace: tuple[float, ...] = (0.0,) * 6
-    limits_file: str = ''
-    margins: tuple[float, ...] = (0.0,)
-
-    @classmethod
-    def of(cls, settings: RobotSettings | None, tool: str) -> Rules:
-        """Return the rules of a tool in the settings of ik_node, the defaults without."""
-        one = settings.arms.get(tool) if settings is not None else None
-        if one is None:
-            return cls()
-        return cls(
-            one.self_collision != 'false',
-            one.srdf_file,
-            one.workspace,
-            one.joint_limits_file,
-            one.joint_limit_margins,
-        )
-
-    def limited(self, arm: Arm) -> Arm:
-        """Return the arm with the limits of ik_node. Raises InputError."""
-        limits = ArmSettings(
-            base_link=arm.base_link,
-            tip_link=arm.tip_link,
-            joint_limits_file=self.limits_file,
-            joint_limit_margins=self.margins,
-        )
-        return limited_arm(arm, limits)
 
 
 SWELLING = 1.02  # larger than the arm, so that surfaces that coincide do not flicker
@@ -919,7 +856,6 @@ def _figures(choice: Choice, arm: Arm, q: Array) -> str:
 
 PERIOD = 0.06  # [s] from one list to the next while the goal moves
 SETTLED = 0.25  # [s] for which a list is shown before a click counts: nobody can read it faster
-MOST_LISTERS = 4  # that are kept
 THERE = 0.02  # [rad or m] from a ghost at which the arm itself shows it
 SAME = 1e-6  # [m and 1] between two goals that are alike
 DRIFT = 5e-3  # the same while there is no goal and the gizmo follows the tool, whose joints are measured
@@ -949,13 +885,14 @@ class Solutions(Section):
         self._mesh_path = mesh_path
         self._panel = SolutionsPanel(self)
         self._along_panel = AlongPanel(self)
-        self._settings = RemoteSettings(self.node)
+        self._remote = RemoteSettings(self.node)
         self._worker: Worker[ListingResult | str] = Worker(
             events, 'solutions', 'The list could not be computed: see the log of ik_viewer.'
         )
         self._directions: Worker[tuple[Array, Array]] = Worker(events, 'directions')
         self._self_motions: Worker[Traced] = Worker(events, 'self-motions')
-        self._listers: dict[Any, Lister] = {}  # of the thread
+        self._previews = Previews()  # of the thread
+        self._lister: Lister | None = None  # of the thread
         self._tool: ViewedTool | None = None  # whose goal is listed
         self._ghosts: Ghosts | None = None
         self._why: Why | None = None
@@ -981,7 +918,6 @@ class Solutions(Section):
         """Set the tools of a new description, after the scene was cleared; none without a robot."""
         super().show(robot)
         self._forget()
-        self._listers = {}
         self._directions.drop()
         self._self_motions.drop()
         self._tool = self._ghosts = self._why = self._along = None
@@ -992,7 +928,7 @@ class Solutions(Section):
     def refresh(self) -> None:
         """Request the settings of ik_node."""
         if self._tool is not None and self.server.get_clients():
-            self._settings.refresh()
+            self._remote.refresh()
 
     def update(self, frame: Frame) -> None:
         """Process the inputs of users and show the newest list."""
@@ -1011,7 +947,7 @@ class Solutions(Section):
             self._watch(tool, tool.arm, robot.drawing)
             rows, ghosts = [], []
         q = np.array([values.get(name, 0.0) for name in tool.arm.joint_names])
-        self._ask(tool, tool.arm, robot.text, frame, q)
+        self._ask(tool, tool.arm, robot, frame, q)
         for click in (*rows, *ghosts):
             self._go(tool, click)
         self._draw(tool, tool.arm, values, q)
@@ -1020,7 +956,7 @@ class Solutions(Section):
         """List the goals of another tool."""
         self._clear()
         self._tool = tool
-        self._settings.refresh()
+        self._remote.refresh()
         self._ghosts = Ghosts(self.server, self.events, arm, drawing)
         self._why = Why(self.server, arm, self._directions)
         self._along = Along(self.server, self._along_panel, arm, drawing, self._self_motions)
@@ -1034,8 +970,8 @@ class Solutions(Section):
         self._tool = self._ghosts = self._why = self._along = None
         self._forget()
 
-    def _ask(self, tool: ViewedTool, arm: Arm, text: str, frame: Frame, q: Array) -> None:
-        """Have a new goal listed, and the same one if the arm has come to rest elsewhere; text: the URDF."""
+    def _ask(self, tool: ViewedTool, arm: Arm, robot: RobotView, frame: Frame, q: Array) -> None:
+        """Have a new goal listed, and the same one if the arm has come to rest elsewhere."""
         scene, now = tool.scene, steady()
         pose = scene.gizmo_pose() if scene is not None else None
         if len(self._last) != len(q) or np.abs(q - self._last).max() > STILL:
@@ -1043,34 +979,50 @@ class Solutions(Section):
         if scene is None or pose is None or now < self._due:
             return
         held, directed = self._panel.held, scene.directed
-        rules = Rules.of(self._settings.current, tool.name)
-        asked: tuple[Any, ...] = (directed, held, rules, dict(frame.options))
+        settings = self._settings(robot)
+        asked: tuple[Any, ...] = (directed, held, settings)
         tolerance = SAME if tool.goal_shown else DRIFT
         same = bool(self._asked) and asked == self._asked[1:] and _alike(pose, self._asked[0], tolerance)
         # Once the arm is at rest, the list is made for where it is then; noise does not renew it.
-        if same and not self._due - PERIOD < self._rested + REST <= now:
+        at_rest = self._rested + REST <= now
+        if same and not (at_rest and self._due - PERIOD < self._rested + REST):
             return
         asked = self._asked = (pose, *asked)
         self._due = now + PERIOD
         point, axis = tool_at(arm, pose)
-        goal = Goal(point, axis if directed else None)
-        query = Query(goal, {**frame.values, **held}, tuple(held), rules.workspace)
-        listers, options = self._listers, frame.options
-        checked = text if rules.collisions else '', self._mesh_path, rules.srdf_file
+        query = Query(Goal(point, axis if directed else None), frame.values, held, at_rest)
 
         def compute() -> ListingResult | str:
-            key = (arm, *checked, rules.limits_file, rules.margins, *sorted(options.items()))
             try:
-                if key not in listers:
-                    while len(listers) >= MOST_LISTERS:
-                        del listers[next(iter(listers))]
-                    listers[key] = Lister(rules.limited(arm), *checked, **options)
-                lister = listers[key]
+                lister = self._lister_of(self._previews.of(robot.text, settings, tool.name))
                 return ListingResult(lister.solver, lister.listing(query), asked)
             except IkError as error:
                 return str(error)
 
         self._worker.submit(compute, self._take)
+
+    def _settings(self, robot: RobotView) -> RobotSettings:
+        """Return the settings of ik_node for the tools of the page; its defaults until they are known."""
+        known = self._remote.current or RobotSettings(ArmSettings(mesh_path=self._mesh_path), {})
+        own = {
+            tool.name: {
+                **known.own.get(tool.name, {}),
+                'base_link': tool.arm.base_link,
+                'tip_link': tool.arm.tip_link,
+                'tool_axis': tuple(tool.arm.tool_axis.tolist()),
+                'tool_point': tuple(tool.arm.tool_point.tolist()),
+            }
+            for tool in robot.tools
+            if tool.arm is not None
+        }
+        only = own.pop('', {})
+        return RobotSettings(replace(known.general, **only), own)
+
+    def _lister_of(self, preview: Preview) -> Lister:
+        if self._lister is None or self._lister.solver is not preview.solver:
+            self._lister = Lister(preview)
+        self._lister.preview = preview
+        return self._lister
 
     def _take(self, result: ListingResult | str) -> None:
         if isinstance(result, str):

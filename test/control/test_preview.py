@@ -9,46 +9,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from control_harness import PERIOD, SETTINGS, Rig
-from small_arm import ARM_JOINTS, arm_urdf, folding_urdf
+from control_harness import PERIOD, RULES, SETTINGS, TOOL, Rig, node_rules
+from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node.control.models import ArmModel
 from ik_node.control.paths import ToolPath
 from ik_node.control.preview import Preview
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError
-from ik_node.model.urdf.description import load_description
-from ik_node.share import share_path
 
 pytestmark = pytest.mark.slow
 
-TOOL = {'tip_link': 'hand', 'tool_axis': (1.0, 0.0, 0.0), 'tool_point': (0.05, 0.0, 0.0)}
-LIMITS = """
-joint_limits:
-  joint1: {has_position_limits: true, min_position: -0.4, max_position: 0.4}
-  joint2: {has_velocity_limits: true, max_velocity: 0.3}
-"""
 
-
-def rules(name: str, folder: Path) -> tuple[str, dict[str, Any], str]:
-    """Return a description, settings, and a word of the rejections that they cause."""
-    if name == 'collision':
-        pytest.importorskip('coal')
-        return folding_urdf(), TOOL, 'link "'
-    if name == 'cone':
-        return load_description(share_path('urdf', 'ball_joint_arm.urdf.xacro')), {}, 'ball joint'
-    seed = load_description(share_path('urdf', 'seed_arm.urdf.xacro'))
-    if name == 'limits file':
-        (folder / 'limits.yaml').write_text(LIMITS)
-        return seed, {'joint_limits_file': str(folder / 'limits.yaml')}, 'limits are -0.4 to 0.4'
-    if name == 'margins':
-        return seed, {'joint_limit_margins': (0.6,)}, 'cannot move to'
-    return seed, {'workspace': (-0.3, -0.5, 0.0, 0.8, 0.5, 0.9)}, 'workspace'
-
-
-@pytest.mark.parametrize('name', ['limits file', 'margins', 'workspace', 'collision', 'cone'])
+@pytest.mark.parametrize('name', RULES)
 def test_the_preview_of_a_goal_is_what_the_controller_does(name: str, tmp_path: Path) -> None:
-    text, given, word = rules(name, tmp_path)
+    text, given, word = node_rules(name, tmp_path)
     settings = ArmSettings(**given)
     model = ArmModel.build(text, settings)
     free = ArmModel.build(text, ArmSettings(**(TOOL if given is TOOL else {}))).arm  # without the rules
@@ -63,11 +38,15 @@ def test_the_preview_of_a_goal_is_what_the_controller_does(name: str, tmp_path: 
         if number % 3 == 0:
             position, direction = free.fk(0.8 * snapshot.position + 0.2 * q)
             goal = ToolPath(position[None], direction[None])
+        here = model.joints.named(snapshot.values)
         try:
-            found = preview.motion(goal, model.joints.named(snapshot.values))
+            found = preview.motion(goal, here)
             reason = ''
         except InputError as error:
             reason = str(error)
+        if not isinstance(goal, ToolPath):
+            assert preview.rejection(q, here, from_rest=True) == reason
+            assert bool(preview.rejection(q, here)) <= bool(reason)
         report = rig.ask(goal)
         if reason:
             assert report.message == f'test rejected: {reason}'

@@ -146,7 +146,7 @@ def test_the_arms_of_one_robot_do_not_collide():
         two.left.wait_said('arrived')
         two.still()
         status = two.right.answer('goal_point', middle)
-        assert 'rejected: link "left_' in status.message or 'rejected: link "right_' in status.message
+        assert 'link "left_' in status.message or 'link "right_' in status.message
         # Both on their way at once, towards each other: the second one is checked along the first one's way.
         two.left.call('ik_node/home')
         two.left.wait_said('arrived')

@@ -9,19 +9,28 @@ from typing import Any
 
 import numpy as np
 import pytest
+from control_harness import RULES, Rig, node_rules
 from small_arm import WITH_SPARE
 
 from ik_node.control.checks import CLEARANCE
+from ik_node.control.preview import Previews
+from ik_node.control.settings import ArmSettings, RobotSettings
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.solver.goal import Goal, Solutions
-from ik_node.viewer.solutions import STEP, Choice, Lister, Query, Rules, spare_joint, trace_self_motion
+from ik_node.teach.check import check
+from ik_node.teach.program import Point, Program
+from ik_node.viewer.solutions import STEP, Choice, Lister, Query, opened, spare_joint, trace_self_motion
 
 pytestmark = pytest.mark.slow
 
 URDF = Path(__file__).resolve().parents[2] / 'urdf'
 ARMS = ('seed_arm', 'so101_like', 'xarm5_like', 'moveo_like')  # 5, 4, 4 and 5 effective DoF
+
+
+def lister_of(text: str, **settings: Any) -> Lister:
+    return Lister(Previews().of(text, RobotSettings(ArmSettings(**settings), {}), ''))
 
 
 def loaded(name: str) -> tuple[Arm, str]:
@@ -47,8 +56,8 @@ def test_limits_of_the_node_count(tmp_path):
     )
     goal = Goal(*arm.fk(np.array([1.5, 0.5, 0.9, 0.6, 0.4])))
     (wide, tight, margin) = (
-        Lister(rules.limited(arm), text).listing(query(arm, goal, arm.middle))
-        for rules in (Rules(), Rules(limits_file=str(file)), Rules(margins=(0.3,)))
+        lister_of(text, **rules).listing(query(arm, goal, arm.middle))
+        for rules in ({}, {'joint_limits_file': str(file)}, {'joint_limit_margins': (0.3,)})
     )
     assert any(abs(choice.q[0]) > 1.0 for choice in wide.allowed)
     assert all(abs(choice.q[0]) <= 1.0 for choice in tight.allowed)
@@ -56,13 +65,45 @@ def test_limits_of_the_node_count(tmp_path):
     room = np.minimum(arm.upper, np.inf) - 0.3
     assert all((choice.q <= room + 1e-9).all() for choice in margin.allowed)
     with pytest.raises(InputError, match=r'limits\.yaml'):
-        Rules(limits_file=str(tmp_path / 'no' / 'limits.yaml')).limited(arm)
+        lister_of(text, joint_limits_file=str(tmp_path / 'no' / 'limits.yaml'))
+
+
+@pytest.mark.parametrize('name', RULES)
+def test_the_list_and_a_check_of_teach_give_the_verdict_of_the_controller(name: str, tmp_path: Path):
+    """On every configuration of some goals, from rest, with the same reason."""
+    text, given, word = node_rules(name, tmp_path)
+    settings = ArmSettings(**given)
+    preview = Previews().of(text, RobotSettings(settings, {}), '')
+    model, lister, rng = preview.model, Lister(preview), np.random.default_rng(5)
+    home = model.joints.named(Rig(model, settings).controller.snapshot().values)
+    verdicts, said = set(), ''
+    wide = preview.arm if name == 'collision' else opened(preview.arm)
+    rows = rng.uniform(wide.lower, wide.upper, (200, wide.n))
+    free = [not preview.rejection(q, home) for q in rows]
+    for q in (*rows[free][:2], *rows[np.logical_not(free)][:3]):
+        listing = lister.listing(Query(Goal(*preview.arm.fk(q)), home, at_rest=True))
+        for choice in (*listing.allowed[:3], *listing.forbidden[:3]):
+            joints = dict(zip(preview.arm.joint_names, choice.q.round(6).tolist(), strict=True))
+            rig = Rig(model, settings)
+            rig.tick(2)
+            report = rig.go(**joints)
+            checked = check(preview, Program((Point('p', joints=joints),)), home)
+            verdict = report.phase != 'rejected'
+            assert (not choice.forbidden, checked.passed) == (verdict, verdict), report.message
+            if not verdict:
+                reason = report.message.removeprefix('test rejected: ')
+                assert [finding.sentence for finding in checked.findings] == [reason]
+                assert choice.forbidden == reason or 'beyond its limit' in choice.forbidden
+                said += reason
+            verdicts.add(verdict)
+    assert verdicts == {True, False}
+    assert word in said or name == 'cone'  # the solver finds nothing outside a cone
 
 
 @pytest.mark.parametrize('name', ARMS[:3])
 def test_lists_are_those_of_solve_all(name: str):
     arm, text = loaded(name)
-    lister, rng = Lister(arm, text), np.random.default_rng(3)
+    lister, rng = lister_of(text), np.random.default_rng(3)
     goals = collided = 0
     for here, there in zip(arm.sample(rng, 40), arm.sample(rng, 40), strict=True):
         goal = Goal(*arm.fk(there))
@@ -83,8 +124,8 @@ def test_lists_are_those_of_solve_all(name: str):
 
 @pytest.mark.parametrize('degrees', [135.0, -135.0])
 def test_a_configuration_beyond_a_limit_is_forbidden_by_that_joint(degrees: float):
-    arm, _ = loaded('seed_arm')
-    lister = Lister(arm)
+    arm, text = loaded('seed_arm')
+    lister = lister_of(text, self_collision='false')
     q = np.array([0.3, 0.5, 0.9, math.radians(degrees), 0.4])  # joint4 has limits of 130 degrees
     listing = lister.listing(query(arm, Goal(*arm.fk(q)), np.zeros(5)))
     said = [choice.forbidden for choice in listing.forbidden if np.allclose(choice.q, q, atol=1e-6)]
@@ -100,7 +141,7 @@ def test_a_configuration_beyond_a_limit_is_forbidden_by_that_joint(degrees: floa
 def test_distances_are_those_of_the_configuration():
     arm, text = loaded('seed_arm')
     q = np.array([0.3, 0.5, 0.9, math.radians(125.0), 0.4])
-    listing = Lister(arm, text).listing(query(arm, Goal(*arm.fk(q)), q))
+    listing = lister_of(text).listing(query(arm, Goal(*arm.fk(q)), q))
     choice = next(one for one in (*listing.allowed, *listing.forbidden) if np.allclose(one.q, q, atol=1e-6))
     assert choice.joint == 3
     assert choice.to_limit == pytest.approx(math.radians(5.0), abs=1e-6)
@@ -111,7 +152,7 @@ def test_distances_are_those_of_the_configuration():
 def narrow() -> tuple[Arm, str, np.ndarray]:
     """An arm and a configuration in which two of its links are less than CLEARANCE apart."""
     arm, text = loaded('seed_arm')
-    lister = Lister(arm, text)
+    lister = lister_of(text)
 
     def gap(q: np.ndarray) -> float:
         choices = lister.listing(query(arm, Goal(*arm.fk(q)), q))
@@ -138,38 +179,37 @@ def judged(lister: Lister, arm: Arm, q: np.ndarray, **more: Any) -> Choice:
 
 def test_links_must_keep_the_clearance_of_ik_node(narrow: tuple[Arm, str, np.ndarray], tmp_path: Path):
     arm, text, q = narrow
-    choice = judged(Lister(arm, text), arm, q)
+    choice = judged(lister_of(text), arm, q)
     assert ' would come as near as 0.' in choice.forbidden
-    one, other = choice.forbidden.split()[0], choice.forbidden.split()[-1]
+    _, one, _, other, _ = choice.forbidden.split('"')
     srdf = tmp_path / 'arm.srdf'
     srdf.write_text(f'<robot name="a"><disable_collisions link1="{one}" link2="{other}"/></robot>')
-    assert judged(Lister(arm, text, '', str(srdf)), arm, q).forbidden == ''
+    assert judged(lister_of(text, srdf_file=str(srdf)), arm, q).forbidden == ''
 
 
 def test_a_tool_point_outside_the_workspace_is_forbidden():
-    arm, _ = loaded('seed_arm')
+    arm, text = loaded('seed_arm')
     q = np.array([0.3, 0.5, 0.9, 0.6, 0.4])
     x, y, z = arm.fk(q)[0]
-    lister = Lister(arm)
     box = (x - 0.1, y - 0.1, z - 0.1, x + 0.1, y + 0.1, z + 0.1)
-    assert judged(lister, arm, q, workspace=box).forbidden == ''
-    low = (*box[:3], x + 0.1, y + 0.1, z - 0.05)
-    assert 'outside the workspace: z' in judged(lister, arm, q, workspace=low).forbidden
+    assert judged(lister_of(text, workspace=box), arm, q).forbidden == ''
+    low = (*box[:5], z - 0.05)
+    assert 'the workspace: z' in judged(lister_of(text, workspace=low), arm, q).forbidden
 
 
 def test_out_of_reach_the_nearest_is_listed_with_the_distance():
-    arm, _ = loaded('seed_arm')
+    arm, text = loaded('seed_arm')
     far = Goal((3.0, 0.0, 0.3), (1.0, 0.0, 0.0))
-    listing = Lister(arm).listing(query(arm, far, np.zeros(5)))
+    listing = lister_of(text).listing(query(arm, far, np.zeros(5)))
     assert listing.nearest is not None
     assert listing.nearest.position_error > 1.5
     assert [choice.q.tolist() for choice in listing.allowed] == [listing.nearest.q.tolist()]
 
 
 def test_where_the_position_ties_the_direction_all_nearest_configurations_are_listed():
-    arm, _ = loaded('xarm5_like')
+    arm, text = loaded('xarm5_like')
     position, _ = arm.fk(np.array([0.4, 0.1, -1.0, 0.6, 0.0]))
-    listing = Lister(arm).listing(query(arm, Goal(position, (0.0, 1.0, 0.0)), arm.middle))
+    listing = lister_of(text).listing(query(arm, Goal(position, (0.0, 1.0, 0.0)), arm.middle))
     assert listing.nearest is not None
     assert listing.nearest.position_error < 1e-6
     errors = []
@@ -186,7 +226,7 @@ def test_a_spare_joint_keeps_the_value_of_the_slider():
     assert (arm.n, spare_joint(arm)) == (6, 'j0')
     q = np.array([0.4, 0.3, 0.7, 0.5, 0.6, -0.4])
     goal = Goal(*arm.fk(q))
-    listing = Lister(arm).listing(query(arm, goal, q, locked=('j0',)))
+    listing = lister_of(WITH_SPARE).listing(query(arm, goal, arm.middle, locked={'j0': float(q[0])}))
     assert any(np.allclose(choice.q, q, atol=1e-5) for choice in listing.allowed)
     assert all(choice.q[0] == q[0] for choice in listing.allowed)
 

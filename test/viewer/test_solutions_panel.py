@@ -15,6 +15,8 @@ from geometry_msgs.msg import PoseStamped
 from sensor_msgs.msg import JointState
 from small_arm import WITH_SPARE
 
+from ik_node.control.preview import Previews
+from ik_node.control.settings import ArmSettings, RobotSettings
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.reader import load_description, read_urdf, rotation
 from ik_node.ros.conversions import matrix_pose
@@ -34,7 +36,8 @@ MESHES = ghost_meshes(ARM, draw(SEED_ARM, ARM.robot, 'tool0', ''), SWELLING)
 
 def listing_at(values: dict[str, float]) -> Listing:
     goal = Goal(*ARM.fk([values[name] for name in ARM.joint_names]))
-    return Lister(ARM, SEED_ARM).listing(Query(goal, values))
+    preview = Previews().of(SEED_ARM, RobotSettings(ArmSettings(), {}), '')
+    return Lister(preview).listing(Query(goal, values, at_rest=True))
 
 
 @pytest.fixture(scope='module')
