@@ -21,7 +21,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from ik_node.servos.bus import dynamixel
+from ik_node.servos.bus.dynamixel import REBOOT
 from ik_node.servos.bus.packets import PING, READ, SYNC_READ, SYNC_WRITE, WRITE, Instruction, Status
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.emulator.bus import MOST, Bus, Server, servos_of
@@ -146,12 +146,11 @@ class FaultyBus(Bus):
 
     def _request(self, packet: Instruction) -> str:
         """Return the name of an instruction and the address that it concerns."""
-        wide = 1 if self._feetech else 2
-        address = int.from_bytes(packet.parameters[:wide], 'little')
+        address = int.from_bytes(packet.parameters[: self._codec.WORD], 'little')
         return f'{NAMES.get(packet.code, packet.code)} {address}'
 
     def _single(self, servo: Servo, packet: Instruction, time: float) -> Status | None:
-        if packet.code != dynamixel.REBOOT:
+        if packet.code != REBOOT:
             return super()._single(servo, packet, time)
         with self.noting_torque([servo], time):
             return super()._single(servo, packet, time)
@@ -176,7 +175,7 @@ class FaultyBus(Bus):
         return bytes(data)
 
     def _sync_read(self, data: bytes, time: float) -> list[tuple[float, bytes]]:
-        head, back = 2 if self._feetech else 4, []
+        head, back = 2 * self._codec.WORD, []
         for id in data[head:]:
             sent = super()._sync_read(data[:head] + bytes((id,)), time)
             if not sent and self.faults.hit(Kind.SILENCE, id):

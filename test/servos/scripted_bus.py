@@ -20,7 +20,7 @@ class ScriptedBus:
         self.script, self.clock, self.port, self.baud = script, clock, f'/dev/scripted{len(clock.buses)}', 0
         self.instructions: list[Instruction] = []
         self.server, self.wire, self.line = SimpleNamespace(plugged=True), self, None
-        self._parser = codec.Parser(Instruction)
+        self._parser = codec.parser(Instruction)
         clock.buses[self.port] = self
 
     def stall(self) -> None:
@@ -42,7 +42,7 @@ class ScriptedBus:
 
 def asked(codec, instruction: Instruction) -> tuple[list[int], int]:
     """Return the ids that an instruction asks, and for how many bytes (0: an acknowledgement)."""
-    word = 1 if codec.__name__.endswith('feetech') else 2
+    word = codec.WORD
     size = int.from_bytes(instruction.parameters[word : 2 * word], 'little')
     if instruction.code == SYNC_READ:
         return list(instruction.parameters[2 * word :]), size

@@ -8,7 +8,7 @@ from rig import TORQUE_ENABLE, TORQUE_LIMIT, Rig, driven, emulated, rig, started
 
 from ik_node.servos.arm.registers import ArmError, Servo
 from ik_node.servos.arm.states import ArmState
-from ik_node.servos.bus import feetech
+from ik_node.servos.bus.feetech import feetech
 from ik_node.servos.bus.models import model_named
 from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.bus.transport import Answer

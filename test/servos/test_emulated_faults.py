@@ -18,7 +18,7 @@ from rig import emulated
 from virtual_time import VirtualLine
 from waiting import wait_for
 
-from ik_node.servos.bus import feetech
+from ik_node.servos.bus.feetech import feetech
 from ik_node.servos.bus.packets import BROADCAST, PING, Instruction, Status
 
 serial = pytest.importorskip('serial')
@@ -55,7 +55,7 @@ def heard(port: VirtualLine, sent: bytes) -> bytes:
 
 
 def statuses(data: bytes) -> list[tuple[int, int]]:
-    parser = feetech.Parser(Status)
+    parser = feetech.parser(Status)
     found = parser.feed(data)
     return [(status.id, int.from_bytes(status.data, 'little')) for status in found]
 

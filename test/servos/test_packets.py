@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ik_node.errors import InputError
-from ik_node.servos.bus import dynamixel, feetech
+from ik_node.servos.bus.dynamixel import REBOOT, dynamixel
+from ik_node.servos.bus.feetech import feetech
 from ik_node.servos.bus.packets import BROADCAST, PING, Instruction, Status
 
 pytestmark = pytest.mark.slow
@@ -40,14 +41,14 @@ def in_pieces(data, cuts):
         (dynamixel, dynamixel.read(1, 132, 4), 'FF FF FD 00 01 07 00 02 84 00 04 00 1D 15'),
         (dynamixel, dynamixel.write(1, 116, b'\0\2\0\0'), 'FF FF FD 00 01 09 00 03 74 00 00 02 00 00 CA 89'),
         (dynamixel, dynamixel.sync_read([1, 2], 132, 4), 'FF FF FD 00 FE 09 00 82 84 00 04 00 01 02 CE FA'),
-        (dynamixel, Instruction(1, dynamixel.REBOOT), 'FF FF FD 00 01 03 00 08 2F 4E'),
+        (dynamixel, Instruction(1, REBOOT), 'FF FF FD 00 01 03 00 08 2F 4E'),
         (dynamixel, Status(1, 0, b'\x06\x04\x26'), 'FF FF FD 00 01 07 00 55 00 06 04 26 65 5D'),
         (dynamixel, Status(1, 0, b'\xa6\0\0\0'), 'FF FF FD 00 01 08 00 55 00 A6 00 00 00 8C C0'),
     ],
 )
 def test_packets_of_the_manuals(codec, packet, text):
     assert codec.encode(packet) == bytes.fromhex(text)
-    assert codec.Parser(type(packet)).feed(bytes.fromhex(text)) == [packet]
+    assert codec.parser(type(packet)).feed(bytes.fromhex(text)) == [packet]
 
 
 @CODECS
@@ -57,7 +58,7 @@ def test_packets_of_the_manuals(codec, packet, text):
 )
 @example(packets=[Status(1, 0, b'\xff\xff\xfd'), Status(2, 0xFF, b'\xff\xfd\xfd')], cuts=[])
 def test_packets_come_back_however_they_are_split(codec, packets, cuts):
-    parser = codec.Parser(type(packets[0]))
+    parser = codec.parser(type(packets[0]))
     stream = b''.join(map(codec.encode, packets))
     assert [packet for piece in in_pieces(stream, cuts) for packet in parser.feed(piece)] == packets
     assert parser.finish() == []
@@ -74,7 +75,7 @@ def test_no_header_is_left_within_a_stuffed_packet(status):
 @given(stream=st.binary(max_size=200) | STUFF)
 def test_no_bytes_raise_and_every_packet_is_among_them(codec, kind, stream):
     """A packet is never made up: its own bytes, with a right checksum, are in the stream."""
-    parser = codec.Parser(kind)
+    parser = codec.parser(kind)
     for packet in parser.feed(stream) + parser.finish():
         assert codec.encode(packet) in stream
 
@@ -84,7 +85,7 @@ def test_no_bytes_raise_and_every_packet_is_among_them(codec, kind, stream):
 def test_a_wrong_byte_is_noticed(codec, status, place, flip):
     frame = bytearray(codec.encode(status))
     frame[place % len(frame)] ^= flip
-    parser = codec.Parser(Status)
+    parser = codec.parser(Status)
     found = parser.feed(bytes(frame)) + parser.finish()
     assert status not in found
     assert parser.junk
@@ -95,7 +96,7 @@ def test_a_packet_behind_junk_and_damage_is_found(codec):
     good = Status(2, 0, b'\x18\x05')
     damaged = bytearray(codec.encode(Status(1, 0, b'\x00\x08')))
     damaged[-1] ^= 0x10
-    parser = codec.Parser(Status)
+    parser = codec.parser(Status)
     assert parser.feed(b'\x00\xff' + bytes(damaged) + codec.encode(good)) == [good]
     assert parser.suspects == {1}
 
@@ -105,14 +106,14 @@ def test_a_packet_behind_one_whose_length_grew_is_found_at_the_end(codec):
     good = Status(2, 0, b'\x18\x05')
     damaged = bytearray(codec.encode(Status(1, 0, b'\x00\x08')))
     damaged[3 if codec is feetech else 5] = 100
-    parser = codec.Parser(Status)
+    parser = codec.parser(Status)
     assert parser.feed(bytes(damaged) + codec.encode(good)) == []
     assert parser.finish() == [good]
 
 
 def test_an_echo_is_no_status_of_dynamixel():
     echo = dynamixel.encode(Instruction(1, PING))
-    assert dynamixel.Parser(Status).feed(echo + dynamixel.encode(Status(1))) == [Status(1)]
+    assert dynamixel.parser(Status).feed(echo + dynamixel.encode(Status(1))) == [Status(1)]
 
 
 @CODECS

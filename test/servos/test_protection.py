@@ -12,7 +12,7 @@ from rig import Rig, driven, emulated
 from ik_node.servos.arm import torque
 from ik_node.servos.arm.arm import ServoArm
 from ik_node.servos.arm.states import ArmState
-from ik_node.servos.bus import feetech
+from ik_node.servos.bus.feetech import feetech
 from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.calibration.zeros import calibrate

@@ -8,7 +8,8 @@ from scripted_bus import ScriptedBus, answers, asked
 from virtual_time import virtual_time
 
 from ik_node.errors import InputError
-from ik_node.servos.bus import dynamixel, feetech
+from ik_node.servos.bus.dynamixel import dynamixel
+from ik_node.servos.bus.feetech import feetech
 from ik_node.servos.bus.packets import BROADCAST, READ, SYNC_WRITE, WRITE, Status
 from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.bus.transport import Answer, Fault, PortError

@@ -3,5 +3,5 @@
 
 packets: what the protocols share. feetech, dynamixel: to bytes and back.
 transport: what every port does. serial_transport: the port of an adapter on this machine.
-registers: where the servos keep which quantity, its sign and unit.
+models: the servos, and where they keep which quantity, its sign and unit.
 """

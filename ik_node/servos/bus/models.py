@@ -8,16 +8,16 @@ Sources: Feetech's memory table for STS servos; ROBOTIS e-Manual, control tables
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from math import pi
-from typing import Protocol
 
 from ik_node.errors import InputError, join_names
-from ik_node.servos.bus import dynamixel, feetech
 
-from .packets import Instruction, PacketT, Status, StreamParser
+from .dynamixel import dynamixel
+from .feetech import feetech
+from .packets import Codec
 
 
 class Sign(Enum):
@@ -319,28 +319,3 @@ def model_named(name: str) -> ServoModel:
 def model_numbered(number: int) -> ServoModel | None:
     """Return the model with the number that a servo reports, None if it is not known."""
     return next((model for model in MODELS if model.number == number), None)
-
-
-class Codec(Protocol):
-    """A protocol: its instructions, to bytes and back. All raise InputError for wrong arguments."""
-
-    LARGEST_ID: int
-    ID_ADDRESS: int
-
-    def encode(self, packet: Instruction | Status) -> bytes:
-        """Return the bytes of a packet."""
-
-    def read(self, id: int, address: int, size: int) -> Instruction:
-        """Return the instruction that asks a servo for size bytes from an address on."""
-
-    def write(self, id: int, address: int, data: bytes) -> Instruction:
-        """Return the instruction that writes data to an address of a servo."""
-
-    def sync_read(self, ids: Sequence[int], address: int, size: int) -> Instruction:
-        """Return the instruction that asks servos for size bytes from an address on."""
-
-    def sync_write(self, address: int, data: Mapping[int, bytes]) -> Instruction:
-        """Return the instruction that writes data of one size to an address of several servos."""
-
-    def Parser(self, kind: type[PacketT]) -> StreamParser[PacketT]:  # noqa: N802
-        """Return a parser for packets of a kind, Status or Instruction."""

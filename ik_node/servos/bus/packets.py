@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets: what the protocols of Feetech and Dynamixel share, free of their bytes."""
+"""Packets: what the protocols of Feetech and Dynamixel share."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
@@ -40,14 +40,6 @@ def check(what: str, value: int, largest: int) -> None:
     """Raise InputError unless value is in 0 to largest."""
     if not 0 <= value <= largest:
         raise InputError(f'{what} must be 0 to {largest}, but is {value}')
-
-
-def common_size(data: Mapping[int, bytes]) -> int:
-    """Return the size that all data of a sync write have [bytes]; raises InputError if they differ."""
-    sizes = {len(part) for part in data.values()}
-    if len(sizes) != 1:
-        raise InputError(f'all servos of a sync write must get the same number of bytes, not {sorted(sizes)}')
-    return sizes.pop()
 
 
 PacketT = TypeVar('PacketT', bound=Instruction | Status)
@@ -115,3 +107,59 @@ class StreamParser(ABC, Generic[PacketT]):
     def _skip(self, count: int) -> None:
         self.junk += count
         del self._bytes[:count]
+
+
+class Codec(ABC):
+    """A protocol: its instructions and statuses, to bytes and back. All raise InputError for wrong arguments.
+
+    ID_ADDRESS: register in which a servo keeps its id. MAX_DATA [bytes]: in one packet. WORD [bytes]: size of
+    addresses and sizes in a packet.
+    """
+
+    LARGEST_ID: ClassVar[int]
+    ID_ADDRESS: ClassVar[int]
+    MAX_DATA: ClassVar[int]
+    WORD: ClassVar[int]
+
+    @abstractmethod
+    def encode(self, packet: Instruction | Status) -> bytes:
+        """Return the bytes of a packet."""
+
+    @abstractmethod
+    def parser(self, kind: type[PacketT]) -> StreamParser[PacketT]:
+        """Return a parser for packets of a kind, Status or Instruction."""
+
+    def read(self, id: int, address: int, size: int) -> Instruction:
+        """Return the instruction that asks a servo for size bytes from an address on."""
+        check('the id of a servo', id, self.LARGEST_ID)
+        return Instruction(id, READ, self._span(address, size))
+
+    def write(self, id: int, address: int, data: bytes) -> Instruction:
+        """Return the instruction that writes data to an address of a servo, with BROADCAST of all servos."""
+        return Instruction(id, WRITE, self._span(address, len(data))[: self.WORD] + data)
+
+    def sync_read(self, ids: Sequence[int], address: int, size: int) -> Instruction:
+        """Return the instruction that asks servos for size bytes from an address; they answer in order."""
+        for id in ids:
+            check('the id of a servo', id, self.LARGEST_ID)
+        return Instruction(BROADCAST, SYNC_READ, self._span(address, size) + bytes(ids))
+
+    def sync_write(self, address: int, data: Mapping[int, bytes]) -> Instruction:
+        """Return the instruction that writes data of one size to an address of servos; none answers."""
+        sizes = {len(part) for part in data.values()}
+        if len(sizes) != 1:
+            raise InputError(
+                f'all servos of a sync write must get the same number of bytes, not {sorted(sizes)}'
+            )
+        for id in data:
+            check('the id of a servo', id, self.LARGEST_ID)
+        parts = b''.join(bytes((id,)) + part for id, part in data.items())
+        return Instruction(BROADCAST, SYNC_WRITE, self._span(address, *sizes) + parts)
+
+    def _span(self, address: int, size: int) -> bytes:
+        """Return address and size as bytes; raises InputError for a span outside the registers."""
+        end = 1 << 8 * self.WORD
+        check('an address', address, end - 1)
+        if not 1 <= size <= min(end - address, self.MAX_DATA):
+            raise InputError(f'{size} bytes from address {address} on are outside the registers')
+        return address.to_bytes(self.WORD, 'little') + size.to_bytes(self.WORD, 'little')

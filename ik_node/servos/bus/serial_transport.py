@@ -18,8 +18,7 @@ from ik_node.extras import load
 from ik_node.servos.bus.transport import Answer, Fault, PortError, Reply
 from ik_node.steady import steady
 
-from .models import Codec
-from .packets import BROADCAST, Instruction, Status, check
+from .packets import BROADCAST, Codec, Instruction, Status, check
 
 TERMINALS = '/dev/pts/'  # emulated servos, whose program holds both ends
 
@@ -289,7 +288,7 @@ _BITS = 10  # per byte on the wire
 class SerialTransport:
     """The bus at a serial port; see Transport.
 
-    port: path of the device. baud: [1/s]. codec: the module feetech or dynamixel. timeout: [s] after which a
+    port: path of the device. baud: [1/s]. codec: its protocol. timeout: [s] after which a
     servo is taken for silent. What adapters echo is ignored.
 
     A read of a servo with outstanding answers asks for a few bytes more, so that their sizes tell them apart.
@@ -363,7 +362,7 @@ class SerialTransport:
 
     def _settle(self, until: float = 0.0) -> None:
         """Take note of what has come unasked, or too late."""
-        for status in self._codec.Parser(Status).feed(self._line.rest(until)):
+        for status in self._codec.parser(Status).feed(self._line.rest(until)):
             self._outstanding.came_late(status.id, len(status.data), steady())
 
     def _ask(
@@ -374,7 +373,7 @@ class SerialTransport:
         if any(self._outstanding.was_latest(id, size) for id in ids):
             self._settle(steady() + _SECOND_TIME)
         # In Feetech's protocol an echo looks like an answer. One that looks like it is SILENT.
-        echo = next(iter(self._codec.Parser(Status).feed(request)), None)
+        echo = next(iter(self._codec.parser(Status).feed(request)), None)
         awaited = _Awaited(ids, size, echo, self._outstanding)
         try:
             self._line.send(request)
@@ -384,7 +383,7 @@ class SerialTransport:
                 self._outstanding.add(id, size, until)
         on_the_wire = _BITS * (len(request) + len(ids) * (size + _OVERHEAD)) / self._baud
         deadline = steady() + timeout + on_the_wire
-        parser = self._codec.Parser(Status)
+        parser = self._codec.parser(Status)
         over = False
         while awaited.missing - parser.suspects and not over:
             over = steady() > deadline  # then once more: what came in time counts

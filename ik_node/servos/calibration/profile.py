@@ -23,7 +23,8 @@ from ik_node.files import (
     whole_number,
     wrong,
 )
-from ik_node.servos.bus import dynamixel, feetech
+from ik_node.servos.bus.dynamixel import dynamixel
+from ik_node.servos.bus.feetech import feetech
 from ik_node.servos.bus.models import RADIANS_PER_TICK, model_named
 from ik_node.share import share_path
 

@@ -20,7 +20,8 @@ from ik_node.errors import InputError, path_text
 from ik_node.extras import load
 from ik_node.servos.arm.registers import TIME_PROFILE, ArmError, ServoSurvey
 from ik_node.servos.arm.torque import Torque, check_range
-from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN, Codec
+from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN
+from ik_node.servos.bus.packets import Codec
 from ik_node.servos.bus.serial_transport import SerialTransport
 from ik_node.servos.bus.transport import Answer, PortError, Transport
 from ik_node.servos.calibration.owner_zeros import load_zeros, ticks_now, zeros_path

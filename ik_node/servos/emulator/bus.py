@@ -18,11 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from operator import and_
 from pathlib import Path
-from types import ModuleType
-from typing import cast
 
 from ik_node.errors import InputError
-from ik_node.servos.bus import dynamixel, feetech
+from ik_node.servos.bus.dynamixel import REBOOT
 from ik_node.servos.bus.models import model_named
 from ik_node.servos.bus.packets import (
     BROADCAST,
@@ -34,7 +32,7 @@ from ik_node.servos.bus.packets import (
     Instruction,
     Status,
 )
-from ik_node.servos.calibration.profile import ArmProfile, JointProfile
+from ik_node.servos.calibration.profile import PROTOCOLS, ArmProfile, JointProfile
 from ik_node.steady import steady
 
 from .dynamixel_servo import DRIVE_MODE, P_GAIN, POSITION, REVERSE, SECONDARY, DynamixelServo
@@ -150,8 +148,8 @@ class Bus:
     def __init__(self, servos: Sequence[Servo], protocol: str) -> None:
         self.servos = list(servos)
         self._feetech = protocol == 'feetech'
-        self._codec: ModuleType = feetech if self._feetech else dynamixel
-        self._parser = self._codec.Parser(Instruction)
+        self._codec = PROTOCOLS[protocol]
+        self._parser = self._codec.parser(Instruction)
         self.baud: int | None = None
         self.weigh: Callable[[], None] = lambda: None
         self._weighed = -math.inf
@@ -210,11 +208,10 @@ class Bus:
             address, size = self._span(data)
             return Status(id, error, self._read(servo, address, size, time)) if level else None
         if packet.code == WRITE:
-            wide = 1 if self._feetech else 2
-            address = int.from_bytes(data[:wide], 'little')
-            wrong = self._write(servo, address, data[wide:], time)
+            word = self._codec.WORD
+            wrong = self._write(servo, int.from_bytes(data[:word], 'little'), data[word:], time)
             return Status(id, servo.condition | wrong) if self._acknowledges(servo) else None
-        if packet.code == dynamixel.REBOOT and isinstance(servo, DynamixelServo):
+        if packet.code == REBOOT and isinstance(servo, DynamixelServo):
             servo.reboot()
             return Status(id, servo.condition)
         return None if self._feetech else Status(id, error | INSTRUCTION_ERROR)
@@ -226,9 +223,8 @@ class Bus:
         return servo.registers[8] == 1 if isinstance(servo, StsServo) else servo.registers[68] == 2
 
     def _span(self, data: bytes) -> tuple[int, int]:
-        if self._feetech:
-            return data[0], data[1]
-        return int.from_bytes(data[:2], 'little'), int.from_bytes(data[2:4], 'little')
+        word = self._codec.WORD
+        return int.from_bytes(data[:word], 'little'), int.from_bytes(data[word : 2 * word], 'little')
 
     def _write(self, servo: Servo, address: int, data: bytes, time: float) -> int:
         error = servo.write(address, data)
@@ -242,7 +238,7 @@ class Bus:
     def _sync_read(self, data: bytes, time: float) -> list[tuple[float, bytes]]:
         address, size = self._span(data)
         back: list[tuple[float, bytes]] = []
-        for id in data[2 if self._feetech else 4 :]:
+        for id in data[2 * self._codec.WORD :]:
             same = [
                 Status(id, servo.condition, self._read(servo, address, size, time))
                 for servo in self.servos
@@ -254,7 +250,7 @@ class Bus:
 
     def _sync_write(self, data: bytes, time: float) -> None:
         address, size = self._span(data)
-        body = data[2 if self._feetech else 4 :]
+        body = data[2 * self._codec.WORD :]
         for begin in range(0, len(body) - size, size + 1):
             for servo in self.servos:
                 if body[begin] in servo.ids and self._hears(servo):
@@ -266,7 +262,7 @@ class Bus:
         same: the statuses of all servos with that id; they answer at the same time, and a line is low if one
         of them pulls it down.
         """
-        frame, *others = (cast(bytes, self._codec.encode(status)) for status in same)
+        frame, *others = (self._codec.encode(status) for status in same)
         for other in others:
             frame = bytes(map(and_, frame, other))
         return [(time, frame)]
