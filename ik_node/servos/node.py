@@ -112,7 +112,7 @@ LEVELS = {
 
 
 class Diagnostics:
-    """What snapshots tell. take may be called from another thread than statuses."""
+    """Diagnostics made of snapshots. take may be called from another thread than statuses."""
 
     def __init__(self, name: str, joints: Iterable[str]) -> None:
         """name: of the node."""
@@ -165,8 +165,8 @@ class Diagnostics:
         if name in arm.limited:
             limit, command = arm.limited[name]
             warnings.append(f'at its limit {limit:.3f}, commanded {command:.3f}')
-        if name in arm.doubts:
-            warnings.append(arm.doubts[name])
+        if name in arm.warnings:
+            warnings.append(arm.warnings[name])
         level = Level.WARN if warnings else Level.OK
         return diagnostic(level, own, ', '.join(warnings) or 'ok', values)
 
@@ -174,8 +174,8 @@ class Diagnostics:
 CHANGED = 0.02  # of a factor, at which it is stored anew
 
 
-class Calibrating:
-    """Calibrates an arm from what its servos have stored; tell: called with decisions, warn: with doubts.
+class Calibrator:
+    """Calibrates an arm from what its servos have stored; info, warning: called with sentences.
 
     description: its path, None without one. torques: of its gravity at positions, None if the sag is not to
     be compensated. factors: what was learned of the sag, from the first calibration on.
@@ -185,11 +185,11 @@ class Calibrating:
         self,
         profile: ArmProfile,
         settings: ServoSettings,
-        tell: Callable[[str], None],
-        warn: Callable[[str], None],
+        info: Callable[[str], None],
+        warning: Callable[[str], None],
     ) -> None:
         """Raises IkError for settings that are wrong."""
-        self._profile, self._settings, self._tell, self._warn = profile, settings, tell, warn
+        self._profile, self._settings, self._info, self._warning = profile, settings, info, warning
         self._zeros = read_zeros(settings.zeros)
         check_names('zeros:', self._zeros, profile)
         given = settings.calibration
@@ -201,7 +201,7 @@ class Calibrating:
         self._stored: dict[str, float] = {}  # of the factors
         self._learning: Path | None = None  # the file for them
         self._memory: Mapping[str, Recorded] = {}
-        self._told: tuple[list[str], list[str]] = [], []
+        self._logged: tuple[list[str], list[str]] = [], []
 
     def __call__(self, memory: Mapping[str, Recorded]) -> ArmCalibration:
         """Return the calibration for what the servos have stored. Raises InputError and PortError."""
@@ -211,13 +211,13 @@ class Calibrating:
         found = calibrate(
             self._profile, memory, self._settings.zero_from, zeros, self._limits, self._file(memory)
         )
-        told = found.notes, found.warnings
-        if told != self._told:
-            self._told = told
+        messages = found.notes, found.warnings
+        if messages != self._logged:
+            self._logged = messages
             for line in found.notes:
-                self._tell(line)
+                self._info(line)
             for line in found.warnings:
-                self._warn(line)
+                self._warning(line)
         return found
 
     def _path(self) -> Path:
@@ -234,7 +234,7 @@ class Calibrating:
         try:
             self.store_learned()
         except InputError as error:
-            self._warn(f'the learned compensation of sag is not stored: {error}')
+            self._warning(f'the learned compensation of sag is not stored: {error}')
         self.factors.clear()  # first: another thread may be about to store
         self._stored, self._learning = load_factors(path), path
         self.factors.update(self._stored)
@@ -325,8 +325,8 @@ class IncomingCommands:
     """Checks the commands of one topic; of one thread.
 
     A stamp of zero means now, so the time at which the middleware sent a message counts too. rclpy does not
-    tell who sent a message. Each publisher numbers its messages, so the commands of two are told apart by
-    numbers that do not continue.
+    report who sent a message, but each publisher numbers its messages: numbers that do not continue are those
+    of another publisher.
     """
 
     def __init__(self, node: Node, topic: str, timeout: float) -> None:
@@ -384,38 +384,38 @@ class ServosNode(ClosableNode):
         self._settings = settings = declare(self, ServoSettings)
         profile = read_profile(settings.profile)
         log = self.get_logger()
-        self._calibrating = known = Calibrating(profile, settings, log.info, log.warning)
+        self._calibrator = calibrator = Calibrator(profile, settings, log.info, log.warning)
         emulated = settings.serial_port == EMULATED
         self._emulated = (
-            EmulatedArm(settings.profile, known.description, settings.xacro_args) if emulated else None
+            EmulatedArm(settings.profile, calibrator.description, settings.xacro_args) if emulated else None
         )
         port = settings.serial_port if self._emulated is None else self._emulated.port
-        self._doubted: dict[str, str] = {}
+        self._warned: dict[str, str] = {}
         self._remarks = Remarks()
-        self._said, self._ending = (ArmState.CLOSED, ''), False
-        self._wanted = settings.torque_at_start
-        self._barred = FINDING  # why this driver must not be in charge of the arm, '' if it is
+        self._reported, self._ending = (ArmState.CLOSED, ''), False
+        self._torque_pending = settings.torque_at_start
+        self._blocked = FINDING  # why this driver must not be in charge of the arm, '' if it is
         self._attempt: Future[None] | None = None  # to switch the torque on
         self._files = ThreadPoolExecutor(1, 'files')
         self._urgent = SideNode(self, 'hold')  # what holds the arm waits behind no message
         beside = ReentrantCallbackGroup()  # while one waits, the others are called
         self._done = self._urgent.node.create_guard_condition(lambda: None, beside)  # wakes the executor
-        self._seen = Diagnostics(self.get_fully_qualified_name(), profile.names)
+        self._state_reports = Diagnostics(self.get_fully_qualified_name(), profile.names)
         self._states = JOINT_STATES.publisher(self)
         self._diagnostics = DIAGNOSTICS.publisher(self)
         self._arm = ServoArm(
             opener(port, profile),
             profile,
-            self._calibrating,
+            self._calibrator,
             ArmOptions(settings.rate, settings.command_timeout, settings.torque_limit),
             self._publish,
-            known.torques,
-            known.factors,
+            calibrator.torques,
+            calibrator.factors,
         )
-        self._met = Neighbours(
+        self._neighbours = Neighbours(
             self,
             SERVOS,
-            self._mind_neighbours,
+            self._on_neighbours,
             since=time.time(),
             waits=True,
             measures=[JOINT_STATES.name],
@@ -445,24 +445,24 @@ class ServosNode(ClosableNode):
         """Command and measure the arm once; return how long the next step may wait [s]."""
         return self._arm.step()
 
-    def _mind_neighbours(self) -> None:
-        for sentence in self._met.announce():
+    def _on_neighbours(self) -> None:
+        for sentence in self._neighbours.announce():
             self.get_logger().error(sentence)
-        self._barred = self._met.ahead() or ('' if self._met.settled else FINDING)
-        if self._met.own.waits != bool(self._barred):
-            self._met.tell(waits=bool(self._barred))
+        self._blocked = self._neighbours.ahead() or ('' if self._neighbours.settled else FINDING)
+        if self._neighbours.own.waits != bool(self._blocked):
+            self._neighbours.tell(waits=bool(self._blocked))
 
     def _check_alone(self) -> None:
         """Raise ArmError while another driver is in charge: both would move the same joints."""
-        if self._barred:
-            raise ArmError(self._barred)
+        if self._blocked:
+            raise ArmError(self._blocked)
 
     def _apply(self, settings: ServoSettings) -> None:
         self._settings = settings
 
     def come_to_rest(self) -> None:
         """Hold the arm or lower it, as on_exit says."""
-        self._ending, self._wanted, log = True, False, self.get_logger()
+        self._ending, self._torque_pending, log = True, False, self.get_logger()
         release = self._settings.on_exit == 'release'
         responds = self._arm.snapshot.state not in NOT_MEASURED
         if release and self._arm.snapshot.powered:
@@ -496,7 +496,7 @@ class ServosNode(ClosableNode):
     # Commands
 
     def _on_command(self, message: JointState, info: MessageInfo) -> None:
-        if self._barred:
+        if self._blocked:
             self._arm.drop_commands()
             return
         try:
@@ -505,34 +505,34 @@ class ServosNode(ClosableNode):
         except IkError as error:
             if self._incoming.contested:
                 self._arm.drop_commands()
-            coming = self._wanted and self._arm.snapshot.state is ArmState.PASSIVE  # the torque
-            if coming and isinstance(error, ArmError):
+            starting = self._torque_pending and self._arm.snapshot.state is ArmState.PASSIVE
+            if starting and isinstance(error, ArmError):
                 return
             if self._remarks.new(sentence := f'command ignored: {error}'):
                 self.get_logger().warning(sentence)
 
     async def _torque(self, request: SetBool.Request, answer: SetBool.Response) -> SetBool.Response:
-        self._wanted = False
-        return await self._answered(answer, self._set_torque(request.data))
+        self._torque_pending = False
+        return await self._respond(answer, self._set_torque(request.data))
 
     async def _set_torque(self, on: bool) -> None:
         if on:
             self._check_alone()
-        await self._awaited(self._arm.request_torque(on))
+        await self._result(self._arm.request_torque(on))
 
     async def _hold(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
-        self._wanted = False
-        return await self._answered(answer, self._awaited(self._arm.request_hold()))
+        self._torque_pending = False
+        return await self._respond(answer, self._result(self._arm.request_hold()))
 
     async def _clear(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
-        return await self._answered(answer, self._clear_alone())
+        return await self._respond(answer, self._clear_alone())
 
     async def _clear_alone(self) -> None:
         self._check_alone()
-        await self._awaited(self._arm.request_clear())
+        await self._result(self._arm.request_clear())
 
     async def _zero(self, _: Trigger.Request, answer: Trigger.Response) -> Trigger.Response:
-        return await self._answered(answer, self._set_zero())
+        return await self._respond(answer, self._set_zero())
 
     async def _set_zero(self) -> str:
         arm = self._arm.snapshot
@@ -541,48 +541,53 @@ class ServosNode(ClosableNode):
         if not arm.ticks:
             raise InputError(arm.reason or 'no servo has answered')
         pose = self._settings.known_pose
-        path = await self._awaited(self._files.submit(self._calibrating.store_pose, arm.ticks, pose))
+        path = await self._result(self._files.submit(self._calibrator.store_pose, arm.ticks, pose))
         if arm.state is ArmState.PASSIVE:
-            await self._awaited(self._arm.request_calibration())
+            await self._result(self._arm.request_calibration())
         return f'stored in {path}'
 
-    async def _answered(self, answer: Any, act: Coroutine[Any, Any, str | None]) -> Any:
+    async def _respond(self, answer: Any, action: Coroutine[Any, Any, str | None]) -> Any:
         try:
-            said = await act
-            answer.success, answer.message = True, said or self._arm.snapshot.state.value
+            text = await action
+            answer.success, answer.message = True, text or self._arm.snapshot.state.value
         except IkError as error:
             answer.success, answer.message = False, str(error)
         return answer
 
-    async def _awaited(self, asked: Future[Any]) -> Any:
+    async def _result(self, future: Future[Any]) -> Any:
         """Return, or raise, what another thread will."""
         done = Awaited()
 
-        def finish(future: Future[Any]) -> None:
-            error = future.exception()
+        def finish(ended: Future[Any]) -> None:
+            error = ended.exception()
             if error is None:
-                done.set_result(future.result())
+                done.set_result(ended.result())
             else:
                 done.set_exception(error)
             if self.context.ok():
                 self._done.trigger()
 
-        asked.add_done_callback(finish)
+        future.add_done_callback(finish)
         return await done
 
     def _switch_on(self) -> None:
-        """Switch the torque on, as is wanted at the start; again while the bus prevents it."""
+        """Switch the torque on at the start, if that is set; again while the bus prevents it."""
         idle = self._attempt is None or self._attempt.done()
-        if idle and self._wanted and not self._barred and self._arm.snapshot.state is ArmState.PASSIVE:
+        if (
+            idle
+            and self._torque_pending
+            and not self._blocked
+            and self._arm.snapshot.state is ArmState.PASSIVE
+        ):
             self._attempt = self._arm.request_torque(True)
-            self._attempt.add_done_callback(self._tried)
+            self._attempt.add_done_callback(self._on_attempt)
 
-    def _tried(self, attempt: Future[None]) -> None:
+    def _on_attempt(self, attempt: Future[None]) -> None:
         error = attempt.exception()
         if error is None:
-            self._wanted = False
+            self._torque_pending = False
         elif isinstance(error, PlaceError):  # not while a hand moves it inside
-            self._wanted = False
+            self._torque_pending = False
             self.get_logger().error(f'the torque stays off: {error}, then switch it on with ~/torque')
         elif self._remarks.new(sentence := f'the torque is not on yet, trying again: {error}'):
             self.get_logger().error(sentence)
@@ -590,11 +595,11 @@ class ServosNode(ClosableNode):
     # What is measured; in the thread of the arm
 
     def _publish(self, arm: ArmSnapshot) -> None:
-        self._seen.take(arm)
+        self._state_reports.take(arm)
         refuses = refusal(arm)
-        if refuses != self._met.own.refuses and self.context.ok():
-            self._met.tell(refuses=refuses)
-        if arm.joints and not self._barred and self.context.ok():
+        if refuses != self._neighbours.own.refuses and self.context.ok():
+            self._neighbours.tell(refuses=refuses)
+        if arm.joints and not self._blocked and self.context.ok():
             message = JointState(name=list(arm.joints))
             age = int((steady() - arm.time) * NS_PER_S)
             now = self.get_clock().now().nanoseconds
@@ -603,12 +608,12 @@ class ServosNode(ClosableNode):
             message.velocity = [joint.velocity for joint in arm.joints.values()]
             message.effort = [joint.load for joint in arm.joints.values()]
             self._states.publish(message)
-        if (arm.state, arm.reason) != self._said:
-            self._say(arm)
+        if (arm.state, arm.reason) != self._reported:
+            self._log_state(arm)
 
-    def _say(self, arm: ArmSnapshot) -> None:
+    def _log_state(self, arm: ArmSnapshot) -> None:
         """Log a change of the state, but not each begin and end of motions."""
-        before, self._said = self._said, (arm.state, arm.reason)
+        before, self._reported = self._reported, (arm.state, arm.reason)
         log = self.get_logger()
         if self._ending:
             return
@@ -625,17 +630,17 @@ class ServosNode(ClosableNode):
 
     def _store_learned(self) -> None:
         try:
-            self._calibrating.store_learned()
+            self._calibrator.store_learned()
         except IkError as error:
             self.get_logger().warning(f'the learned compensation of sag is not stored: {error}')
 
     def _diagnose(self) -> None:
         self._switch_on()
-        doubts = self._arm.snapshot.doubts
-        for name in doubts.keys() - self._doubted.keys():
-            self.get_logger().warning(f'{quoted(name)}: {doubts[name]}')
-        self._doubted.update(doubts)
-        array = DiagnosticArray(status=self._seen.statuses())
+        warnings = self._arm.snapshot.warnings
+        for name in warnings.keys() - self._warned.keys():
+            self.get_logger().warning(f'{quoted(name)}: {warnings[name]}')
+        self._warned.update(warnings)
+        array = DiagnosticArray(status=self._state_reports.statuses())
         array.header.stamp = self.get_clock().now().to_msg()
         self._diagnostics.publish(array)
 

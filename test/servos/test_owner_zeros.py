@@ -31,7 +31,7 @@ from ik_node.servos.calibration.owner_zeros import (
 from ik_node.servos.calibration.profile import read_profile
 from ik_node.servos.calibration.recorded import Recorded
 from ik_node.servos.calibration.zeros import calibrate, read_zeros
-from ik_node.servos.node import Calibrating, read_pose
+from ik_node.servos.node import Calibrator, read_pose
 from ik_node.servos.ports import arm_at
 from ik_node.servos.settings import ServoSettings
 
@@ -151,8 +151,8 @@ def test_what_cannot_be_stored_leaves_what_was(path, monkeypatch):
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def calibrating(profile: str, said: list[str], **settings: str) -> Calibrating:
-    return Calibrating(
+def calibrating(profile: str, said: list[str], **settings: str) -> Calibrator:
+    return Calibrator(
         read_profile(profile),
         ServoSettings(profile=profile, serial_port='emulated', **settings),
         said.append,

@@ -133,7 +133,6 @@ class Inbox:
         self._held_since = False
 
     def released(self) -> None:
-        """Note that the arm is without torque."""
         self._releasing = False
 
     def checked(self, positions: Mapping[str, float]) -> dict[str, float]:
@@ -383,7 +382,6 @@ class ServoArm:
                 self._reason = str(error)
 
     def _close(self, reason: str) -> None:
-        """Close the port."""
         if self._transport is not None:
             self._transport.close()
             self._transport = None
@@ -419,7 +417,7 @@ class ServoArm:
             self._counts.limited,
             dict(self._counts.faults),
             self._goals.sag.leads,
-            self._goals.sag.doubts,
+            self._goals.sag.warnings,
         )
 
     def _why(self) -> str:
@@ -441,7 +439,7 @@ class ServoArm:
     def _supply(self, name: str) -> str:
         """Return what helps against the supply of a joint, '' if it is right.
 
-        Without the voltage: it changes all the time, and a message is said once.
+        Without the voltage: it changes all the time, and each message is logged once.
         """
         allowed = next(servo.volts for servo in self._servos if servo.joint.name == name)
         wrong = wrong_supply(self._measured[name].voltage, allowed) if name in self._measured else ''
@@ -591,7 +589,6 @@ class ServoArm:
         future.set_exception(error)
 
     def _reject(self, reason: str) -> None:
-        """Reject all requests that are waiting."""
         while waiting := self._inbox.next():
             request, future = waiting
             if future.set_running_or_notify_cancel():
@@ -673,13 +670,11 @@ class ServoArm:
         self._released()
 
     def _released(self) -> None:
-        """Note that the arm is without torque."""
         self._torque.forget()
         self._inbox.released()
         self._let_go()
 
     def _let_go(self) -> None:
-        """Command nothing any more."""
         self._goals.forget()
         self._missing = False
         self._on(Event.RELEASED)

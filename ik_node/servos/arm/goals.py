@@ -24,8 +24,8 @@ from .registers import JointMeasurement, ServoSurvey
 
 Torques = Callable[[Mapping[str, float]], Mapping[str, float]]  # of gravity [Nm] at positions, by joint
 MAX_LEAD = 0.1  # [rad]
-NEEDS = 0.8  # share of it from which the owner is told
-ABSURD = 0.3  # [rad] of lead that no servo would need: the masses are wrong, and none counts
+WARN_SHARE = 0.8  # share of it from which there is a warning
+IMPLAUSIBLE = 0.3  # [rad] of lead that no servo would need: the masses are wrong, and none counts
 NOT_CARRIED = (
     'by the description its servo cannot carry its load, so no sag is compensated. Are the masses in kg?'
 )
@@ -35,15 +35,15 @@ RATE = 0.3  # [rad/s] at which a lead changes
 MOVED = 1e-3  # [rad] after which the torques are computed anew
 SLOW = 0.05  # [rad/s] of commands that count as resting
 PERIOD, SHARE = 0.15, 0.5  # of the trim [s]; of the error that it takes at once
-DEAD = 2.01 * RADIANS_PER_TICK  # [rad] of error that it leaves
+DEADBAND = 2.01 * RADIANS_PER_TICK  # [rad] of error that it leaves
 STILL, STILL_TICKS = 0.04, 1  # [s] for which a joint at rest has moved by no more than these ticks
 FADE = 0.3  # share of the trim that a motion leaves
 FAR = 0.1  # [rad] of error at which a joint does not just sag
 LEARNT = 0.004  # [rad] of lead from which a factor is learned: less is lost in friction and ticks
-LIKELY = 0.5, 2.5  # times the lead, what a load takes; otherwise it is contact
-CONTRARY = 3  # rests in a row that are unlikely, after which these are believed
+PLAUSIBLE = 0.5, 2.5  # times the lead, what a load takes; otherwise it is contact
+OUTLIERS = 3  # rests in a row that are unlikely, after which these are believed
 MAX_FACTOR = 5.0
-FORGET, PRIOR = 0.9, 1.8e-5  # per rest; [rad^2], the weight of the factor before
+FORGETTING, PRIOR = 0.9, 1.8e-5  # per rest; [rad^2], the weight of the factor before
 
 
 @dataclass
@@ -56,7 +56,7 @@ class _Joint:
     trim: float = 0.0
     ahead: float = 0.0
     weight: float = PRIOR
-    contrary: list[tuple[float, float]] = field(default_factory=list)  # nominal leads, and what it took [rad]
+    outliers: list[tuple[float, float]] = field(default_factory=list)  # nominal leads, and what it took [rad]
     tick: int = 0
     still: float = 0.0  # [s]
     learned: bool = False  # in this rest
@@ -64,39 +64,39 @@ class _Joint:
     @property
     def lead(self) -> float:
         """The lead that is aimed at [rad]."""
-        return _bounded(self.factor * self.nominal, MAX_LEAD)
+        return _clamped(self.factor * self.nominal, MAX_LEAD)
 
     def learn(self, taken: float) -> None:
         """Take it that the load took a lead [rad]."""
         nominal, before = self.nominal, self.lead
-        least, most = sorted(share * self.factor * nominal for share in LIKELY)
-        if least <= taken <= most:
-            self.contrary.clear()
-            total = FORGET * self.weight + nominal**2
-            self.factor = (FORGET * self.weight * self.factor + taken * nominal) / total
+        low, high = sorted(share * self.factor * nominal for share in PLAUSIBLE)
+        if low <= taken <= high:
+            self.outliers.clear()
+            total = FORGETTING * self.weight + nominal**2
+            self.factor = (FORGETTING * self.weight * self.factor + taken * nominal) / total
             self.weight = total
         else:
-            self.contrary.append((nominal, taken))
-            if len(self.contrary) == CONTRARY:
-                self.weight = sum(x * x for x, _ in self.contrary)
-                self.factor = sum(x * y for x, y in self.contrary) / self.weight
-                self.contrary.clear()
+            self.outliers.append((nominal, taken))
+            if len(self.outliers) == OUTLIERS:
+                self.weight = sum(x * x for x, _ in self.outliers)
+                self.factor = sum(x * y for x, y in self.outliers) / self.weight
+                self.outliers.clear()
         self.factor = min(max(self.factor, 0.0), MAX_FACTOR)
-        self.trim = _bounded(self.trim + before - self.lead, MAX_TRIM)  # it stays where it is
+        self.trim = _clamped(self.trim + before - self.lead, MAX_TRIM)  # it stays where it is
 
     def correct(self, error: float) -> None:
         """Trim a joint that rests away from its command by an error [rad]."""
-        if abs(error) > DEAD:
-            most = min(max(MAX_PUSH * self.compliance - abs(error), abs(self.trim)), MAX_TRIM)
-            self.trim = _bounded(self.trim + SHARE * error, most)
+        if abs(error) > DEADBAND:
+            limit = min(max(MAX_PUSH * self.compliance - abs(error), abs(self.trim)), MAX_TRIM)
+            self.trim = _clamped(self.trim + SHARE * error, limit)
 
     @property
-    def doubt(self) -> str:
+    def warning(self) -> str:
         """What its owner should look at."""
         if self.factor == 0.0:
             return 'its load is not that of the description, so no sag is compensated. Is the base upright?'
         need = abs(self.factor * self.nominal)
-        if need < NEEDS * MAX_LEAD:
+        if need < WARN_SHARE * MAX_LEAD:
             return ''
         return (
             f'needs a lead of {math.degrees(need):.1f} degrees, at most {math.degrees(MAX_LEAD):.1f} are '
@@ -121,19 +121,19 @@ class Sag:
             for name, compliance in compliances.items()
             if name in turning
         }
-        self._places: dict[str, float] = {}
+        self._positions: dict[str, float] = {}
         self._commands: dict[str, float] = {}
         self._rests = self._trimmed = 0.0  # [s] since the commands moved, and since the last trim
-        self._absurd: dict[str, str] = {}  # what the owner should look at, by joint
+        self._implausible: dict[str, str] = {}  # what the owner should look at, by joint
 
-    def begin(self, places: Mapping[str, float], held: Collection[str]) -> None:
-        """Begin with joints at places [rad]; held: those with torque, whose goals are ahead already."""
+    def begin(self, positions: Mapping[str, float], held: Collection[str]) -> None:
+        """Begin with joints at positions [rad]; held: those with torque, whose goals are ahead already."""
         self._commands.clear()
-        self._absurd.clear()
+        self._implausible.clear()
         for joint in self._joints.values():
             joint.trim = joint.ahead = 0.0
             joint.learned = False
-        self.move(places, 0.0)
+        self.move(positions, 0.0)
         for name in held:
             if name in self._joints:
                 self._joints[name].ahead = self._joints[name].lead
@@ -148,26 +148,31 @@ class Sag:
         return {name: (joint.lead, joint.trim) for name, joint in self._joints.items()}
 
     @property
-    def doubts(self) -> dict[str, str]:
+    def warnings(self) -> dict[str, str]:
         """What the owner should look at, by joint."""
-        return self._absurd or {name: joint.doubt for name, joint in self._joints.items() if joint.doubt}
+        return self._implausible or {
+            name: joint.warning for name, joint in self._joints.items() if joint.warning
+        }
 
-    def move(self, places: Mapping[str, float], dt: float) -> None:
-        """Move the leads for dt [s] to what gravity takes with the joints at places [rad]."""
+    def move(self, positions: Mapping[str, float], dt: float) -> None:
+        """Move the leads for dt [s] to what gravity takes with the joints at positions [rad]."""
         if self._torques is None:
             return
-        if any(abs(place - self._places.get(name, math.inf)) > MOVED for name, place in places.items()):
-            self._places = dict(places)
-            torques = self._torques(places)
+        if any(
+            abs(position - self._positions.get(name, math.inf)) > MOVED
+            for name, position in positions.items()
+        ):
+            self._positions = dict(positions)
+            torques = self._torques(positions)
             for name, joint in self._joints.items():
                 joint.nominal = -joint.compliance * torques.get(name, 0.0)
-                if not abs(joint.nominal) < ABSURD:  # also if it is not a number
-                    self._absurd[name] = NOT_CARRIED
-            if self._absurd:
+                if not abs(joint.nominal) < IMPLAUSIBLE:  # also if it is not a number
+                    self._implausible[name] = NOT_CARRIED
+            if self._implausible:
                 for joint in self._joints.values():
                     joint.nominal = 0.0
         for joint in self._joints.values():
-            joint.ahead += _bounded(joint.lead + joint.trim - joint.ahead, RATE * dt)
+            joint.ahead += _clamped(joint.lead + joint.trim - joint.ahead, RATE * dt)
 
     def settle(
         self,
@@ -201,13 +206,13 @@ class Sag:
             joint = self._joints[name]
             if name not in free or name not in measured or joint.still < STILL:
                 continue
-            place = measured[name].position
-            if abs(commands[name] - place) > FAR:
+            position = measured[name].position
+            if abs(commands[name] - position) > FAR:
                 continue
             if not joint.learned and abs(joint.nominal) > LEARNT:
-                joint.learn(sent[name] - place)
+                joint.learn(sent[name] - position)
                 self._factors[name], joint.learned = joint.factor, True
-            joint.correct(commands[name] - place)
+            joint.correct(commands[name] - position)
 
 
 def compliances(servos: Iterable[ServoSurvey]) -> dict[str, float]:
@@ -221,8 +226,8 @@ def compliances(servos: Iterable[ServoSurvey]) -> dict[str, float]:
     }
 
 
-def _bounded(value: float, most: float) -> float:
-    return min(max(value, -most), most)
+def _clamped(value: float, limit: float) -> float:
+    return min(max(value, -limit), limit)
 
 
 ACCELERATION = 25_400.0  # [ticks/s^2] of all servos: 39 rad/s^2
@@ -288,9 +293,9 @@ class Goals:
 
     def begin(self, ticks: Mapping[str, int], held: Collection[str] = ()) -> None:
         """Have goals at these ticks, by joint; those of held joints are ahead of where they are to be."""
-        places = {name: self._calibration[name].position(tick) for name, tick in ticks.items()}
-        self.sag.begin(places, held)
-        self._goals = {name: _Goal(place - self.sag.ahead(name)) for name, place in places.items()}
+        positions = {name: self._calibration[name].position(tick) for name, tick in ticks.items()}
+        self.sag.begin(positions, held)
+        self._goals = {name: _Goal(position - self.sag.ahead(name)) for name, position in positions.items()}
 
     def forget(self) -> None:
         """Have no goals: the arm is not commanded."""
@@ -306,8 +311,8 @@ class Goals:
         for name, joint in measured.items():
             profile = self._calibration[name].profile
             scale = profile.scale
-            way = joint.velocity * abs(joint.velocity) / (2.0 * ACCELERATION * profile.unit)
-            place, goal = self._inside(name, joint, joint.position + way), self._goals.get(name)
+            braking = joint.velocity * abs(joint.velocity) / (2.0 * ACCELERATION * profile.unit)
+            place, goal = self._inside(name, joint, joint.position + braking), self._goals.get(name)
             if goal is not None and abs(goal.position - joint.position) <= SAG * scale:
                 place = goal.position
             self._goals[name] = _Goal(place)
@@ -336,8 +341,8 @@ class Goals:
                 self._relieve(name, goal, joint, dt, torque)
             else:
                 self._yield(name, goal, joint, dt)
-            most = FASTER * self._calibration[name].profile.fastest * dt
-            goal.position = min(max(goal.position, before - most), before + most)
+            step = FASTER * self._calibration[name].profile.fastest * dt
+            goal.position = min(max(goal.position, before - step), before + step)
         self.sag.move({name: goal.position for name, goal in self._goals.items()}, dt)
         free = [
             name
@@ -350,16 +355,16 @@ class Goals:
         calibration = self._calibration[name]
         profile = calibration.profile
         scale = profile.scale
-        wanted = min(max(command, calibration.lower), calibration.upper)
-        if abs(command - wanted) > BEYOND * scale:
-            goal.limit = wanted, command
+        target = min(max(command, calibration.lower), calibration.upper)
+        if abs(command - target) > BEYOND * scale:
+            goal.limit = target, command
         speed = profile.fastest if goal.caught_up else min(APPROACH * scale, profile.fastest)
-        step = min(max(wanted - goal.position, -speed * dt), speed * dt)
+        step = min(max(target - goal.position, -speed * dt), speed * dt)
         ahead = self._near(name, goal.position + step, joint)
         goal.position = min(
             max(ahead, min(calibration.lower, joint.position)), max(calibration.upper, joint.position)
         )
-        goal.caught_up |= abs(goal.position - wanted) < NEAR * scale
+        goal.caught_up |= abs(goal.position - target) < NEAR * scale
 
     def _yield(self, name: str, goal: _Goal, joint: JointMeasurement, dt: float) -> None:
         """Let the goal of a held joint follow it that is pushed away, or falls: it must not spring back."""

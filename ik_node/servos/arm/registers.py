@@ -274,14 +274,14 @@ class Measuring:
         self.lasting: dict[str, list[str]] = {}
         self._reported: dict[str, tuple[str, ...]] = {}  # conditions
         self._ticks: dict[str, int] = {}
-        self._doubted: dict[str, list[int]] = {}
+        self._implausible: dict[str, list[int]] = {}
         self._beyond: dict[str, int] = {}  # ticks of joints that count beyond one turn
 
     def know(self, ticks: Mapping[str, int], time: float) -> None:
         """Note that joints were at these ticks at time [s]: the next readings must be near."""
         self._ticks.update(ticks)
         self.last.update(dict.fromkeys(ticks, time))
-        self._doubted.clear()
+        self._implausible.clear()
 
     def read(self, time: float) -> dict[str, JointMeasurement]:
         """Return the joints that answered at time [s]."""
@@ -359,13 +359,13 @@ class Measuring:
         if joint.full_turn:
             moved = min(moved, abs(TICKS_PER_TURN - moved))
         possible = SLACK + PUSHED * joint.fastest / joint.unit * (time - self.last[joint.name])
-        doubted = self._doubted.setdefault(joint.name, [])
+        rejected = self._implausible.setdefault(joint.name, [])
         if moved <= possible:
-            doubted.clear()
+            rejected.clear()
             return True
-        doubted.append(tick)
-        del doubted[:-SETTLED]
-        return len(doubted) == SETTLED and max(doubted) - min(doubted) <= SLACK
+        rejected.append(tick)
+        del rejected[:-SETTLED]
+        return len(rejected) == SETTLED and max(rejected) - min(rejected) <= SLACK
 
     def silent(self, time: float, patience: float) -> list[str]:
         """Return the joints that have not answered for longer than patience [s]."""

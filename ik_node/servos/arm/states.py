@@ -95,7 +95,7 @@ class ArmSnapshot:
     [rad or m] of joints that are commanded beyond a limit. powered: joints with torque, as far as is known.
     latched: a hold was requested, and commands are rejected. rate [Hz]: of the latest cycles.
     retries, beyond, faults: since the start, see Counts. leads: lead and trim [rad] against sag by joint, see
-    Sag. doubts: what the owner should check about them, by joint.
+    Sag. warnings: what the owner should check about them, by joint.
     """
 
     time: float
@@ -111,4 +111,4 @@ class ArmSnapshot:
     beyond: int = 0
     faults: Mapping[str, int] = field(default_factory=dict)
     leads: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    doubts: Mapping[str, str] = field(default_factory=dict)
+    warnings: Mapping[str, str] = field(default_factory=dict)

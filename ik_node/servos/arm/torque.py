@@ -203,7 +203,6 @@ class Torque:
         return min(share for _, share in shares)
 
     def _confirm(self) -> None:
-        """Read back the limits until one is missing."""
         while self._growing:
             servo, _ = self._growing[0]
             if servo.try_read('torque_limit') != self._full(servo):

@@ -58,8 +58,8 @@ class Register:
             return 0, 2**bits - 1
         if self.sign is Sign.TWOS_COMPLEMENT:
             return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
-        most = 2**self.sign.value - 1
-        return -most, most
+        high = 2**self.sign.value - 1
+        return -high, high
 
     def decode(self, data: bytes) -> int:
         """Return the count that data have; raises InputError if they are not data of this register."""
@@ -74,9 +74,9 @@ class Register:
 
     def encode(self, count: int) -> bytes:
         """Return the data of a count; raises InputError if the register cannot have it."""
-        least, most = self.range
-        if not least <= count <= most:
-            raise InputError(f'{self.name} can be {least} to {most}, but not {count}')
+        low, high = self.range
+        if not low <= count <= high:
+            raise InputError(f'{self.name} can be {low} to {high}, but not {count}')
         if self.sign not in (Sign.NONE, Sign.TWOS_COMPLEMENT) and count < 0:
             count = -count | 1 << self.sign.value
         return count.to_bytes(self.size, 'little', signed=self.sign is Sign.TWOS_COMPLEMENT)

@@ -64,7 +64,6 @@ def gone(port: str) -> PortError:
 
 
 def _present() -> str:
-    """Return what adapters there are."""
     found = ports()
     if not found:
         return 'No serial adapter is plugged in: connect its USB cable'
@@ -215,7 +214,7 @@ def _cause(error: OSError) -> OSError:
 #
 # An answer says which servo gave it and how long it is, but not to which request. So a request must ask
 # for a size that no outstanding answer of this servo has: the size then tells a late answer from the
-# awaited one.
+# expected one.
 
 LATEST = 0.3  # [s] after its request no answer comes any more
 TWICE = 0.02  # [s] after a late answer in which it may come a second time
@@ -232,13 +231,13 @@ class PendingReplies:
         """Note that an answer may come until a time."""
         self._until[id, size] = max(until, self._until.get((id, size), until))
 
-    def taken(self, id: int, size: int) -> None:
-        """Note that the awaited answer came."""
+    def note_expected(self, id: int, size: int) -> None:
+        """Note that the expected answer came."""
         self._until.pop((id, size), None)
         self._latest[id] = size
 
-    def came_late(self, id: int, size: int, now: float) -> bool:
-        """Note that an answer came that was no longer awaited; return whether it was outstanding."""
+    def note_late(self, id: int, size: int, now: float) -> bool:
+        """Note that an answer came that was no longer expected; return whether it was outstanding."""
         known = (id, size) in self._until
         if known:
             self._until[id, size] = min(now + TWICE, self._until[id, size])
@@ -258,15 +257,15 @@ class PendingReplies:
         Of several it is one that the latest answers did not have: where two servos have the same id, the
         second answer must not be taken for that to the next request.
         """
-        asked = list(ids)
+        candidates = list(ids)
 
-        def doubts(size: int) -> tuple[int, int]:
+        def ambiguities(size: int) -> tuple[int, int]:
             return (
-                sum(self.has(id, size, now) for id in asked),
-                sum(self.was_latest(id, size) for id in asked),
+                sum(self.has(id, size, now) for id in candidates),
+                sum(self.was_latest(id, size) for id in candidates),
             )
 
-        return min(sizes, key=doubts)
+        return min(sizes, key=ambiguities)
 
     def last(self) -> float:
         """Return when no answer can come any more."""
@@ -291,7 +290,7 @@ class SerialTransport:
     port: path of the device. baud: [1/s]. codec: its protocol. timeout: [s] after which a
     servo is taken for silent. What adapters echo is ignored.
 
-    A read of a servo with outstanding answers asks for a few bytes more, so that their sizes tell them apart.
+    A read of a servo with outstanding answers requests a few bytes more, so that sizes tell answers apart.
     A servo for which no size is left is SILENT for a while without being asked, so it does not slow down the
     others. A write waits while an acknowledgement is outstanding. Nothing is sent twice.
     """
@@ -301,7 +300,7 @@ class SerialTransport:
         self._baud = baud
         self._timeout = timeout
         self._outstanding = PendingReplies()
-        # Servos after a missing one may keep silent in a sync read: it is asked last the next time.
+        # Servos after a missing one may keep silent in a sync read: it comes last in the next one.
         self._suspected: dict[int, int] = {}  # rank, by id
         self._line = SerialLine(port, baud)
 
@@ -313,34 +312,34 @@ class SerialTransport:
     def read(self, id: int, address: int, size: int) -> Reply:
         """Read size bytes from an address on."""
         check('the id of a servo', id, self._codec.LARGEST_ID)
-        self._settle()
-        asked = self._outstanding.best([id], _sizes(size), steady())
-        if self._outstanding.has(id, asked, steady()):
+        self._take_late()
+        length = self._outstanding.best([id], _sizes(size), steady())
+        if self._outstanding.has(id, length, steady()):
             return Fault.SILENT
-        instruction = self._codec.read(id, address, asked)
-        return _cut(self._ask(instruction, [id], asked, self._timeout), size)[id]
+        instruction = self._codec.read(id, address, length)
+        return _cut(self._request(instruction, [id], length, self._timeout), size)[id]
 
     def write(self, id: int, address: int, data: bytes) -> Reply:
         """Write data to an address, and wait for the acknowledgement."""
         check('the id of a servo', id, self._codec.LARGEST_ID)
-        self._settle()
+        self._take_late()
         if self._outstanding.has(id, 0, steady()):
             self.drain()
         instruction = self._codec.write(id, address, data)
-        return self._ask(instruction, [id], 0, max(self._timeout, _WRITE_TIME))[id]
+        return self._request(instruction, [id], 0, max(self._timeout, _WRITE_TIME))[id]
 
     def sync_read(self, ids: Sequence[int], address: int, size: int) -> dict[int, Reply]:
         """Read size bytes from an address of each servo; a reply per id, in this order."""
-        self._settle()
+        self._take_late()
         now = steady()
         ids = list(dict.fromkeys(ids))
-        asked = self._outstanding.best(ids, _sizes(size), now)
-        free = [id for id in ids if not self._outstanding.has(id, asked, now)]
+        length = self._outstanding.best(ids, _sizes(size), now)
+        free = [id for id in ids if not self._outstanding.has(id, length, now)]
         free.sort(key=lambda id: self._suspected.get(id, 0))
         replies: dict[int, Reply] = dict.fromkeys(ids, Fault.SILENT)
         if free:
-            instruction = self._codec.sync_read(free, address, asked)
-            replies.update(_cut(self._ask(instruction, free, asked, self._timeout), size))
+            instruction = self._codec.sync_read(free, address, length)
+            replies.update(_cut(self._request(instruction, free, length, self._timeout), size))
             missing = [id for id in free if isinstance(replies[id], Fault)]
             if missing:
                 self._suspected[missing[0]] = max(self._suspected.values(), default=0) + 1
@@ -360,21 +359,21 @@ class SerialTransport:
         """Close the port; every other method then raises PortError."""
         self._line.close()
 
-    def _settle(self, until: float = 0.0) -> None:
-        """Take note of what has come unasked, or too late."""
+    def _take_late(self, until: float = 0.0) -> None:
+        """Note answers that came too late, or to no request."""
         for status in self._codec.parser(Status).feed(self._line.rest(until)):
-            self._outstanding.came_late(status.id, len(status.data), steady())
+            self._outstanding.note_late(status.id, len(status.data), steady())
 
-    def _ask(
+    def _request(
         self, instruction: Instruction, ids: Collection[int], size: int, timeout: float
     ) -> dict[int, Reply]:
         """Send an instruction; return the replies of servos that are asked for size bytes."""
         request = self._codec.encode(instruction)
         if any(self._outstanding.was_latest(id, size) for id in ids):
-            self._settle(steady() + _SECOND_TIME)
+            self._take_late(steady() + _SECOND_TIME)
         # In Feetech's protocol an echo looks like an answer. One that looks like it is SILENT.
         echo = next(iter(self._codec.parser(Status).feed(request)), None)
-        awaited = _Awaited(ids, size, echo, self._outstanding)
+        expected = _Replies(ids, size, echo, self._outstanding)
         try:
             self._line.send(request)
         finally:  # Ctrl-C may come after it was sent
@@ -385,16 +384,16 @@ class SerialTransport:
         deadline = steady() + timeout + on_the_wire
         parser = self._codec.parser(Status)
         over = False
-        while awaited.missing - parser.suspects and not over:
+        while expected.missing - parser.suspects and not over:
             over = steady() > deadline  # then once more: what came in time counts
             for status in parser.feed(self._line.receive(deadline)):
-                awaited.take(status)
+                expected.take(status)
         for status in parser.finish() if over else ():
-            awaited.take(status)
-        return awaited.replies(parser.junk, parser.suspects)
+            expected.take(status)
+        return expected.replies(parser.junk, parser.suspects)
 
 
-class _Awaited:
+class _Replies:
     """The answers that a request awaits: sorts what comes into these, late ones and foreign ones."""
 
     def __init__(
@@ -416,11 +415,11 @@ class _Awaited:
             return
         size = len(status.data)
         if status.id in self.missing and size == self._size:
-            self._outstanding.taken(status.id, size)
+            self._outstanding.note_expected(status.id, size)
             self._replies[status.id] = Answer(status.data, status.error)
             self._arrived.append(status.id)
             self.missing.remove(status.id)
-        elif status.id == BROADCAST or self._outstanding.came_late(status.id, size, steady()):
+        elif status.id == BROADCAST or self._outstanding.note_late(status.id, size, steady()):
             return
         elif status.id in self.missing:
             self._replies[status.id] = Fault.SHORT
@@ -430,7 +429,7 @@ class _Awaited:
             self._foreign = True
 
     def replies(self, junk: int, suspects: Collection[int]) -> dict[int, Reply]:
-        """Return a reply per id, once no more is awaited."""
+        """Return a reply per id, once no more is expected."""
         self._reject_unordered()
         self._reject_after_gaps(suspects)
         for id in self.missing:
@@ -450,23 +449,21 @@ class _Awaited:
                 self._replies[id], gap = Fault.FOREIGN, False
 
     def _reject_unordered(self) -> None:
-        """Reject answers that did not come in the order in which servos were asked: one has a wrong id."""
+        """Reject answers that did not come in the order of the request: one has a wrong id."""
         order = list(self._ids)
-        places = [order.index(id) for id in self._arrived]
-        for number, place in enumerate(places):
-            if any(before > place for before in places[:number]) or any(
-                after < place for after in places[number + 1 :]
+        ranks = [order.index(id) for id in self._arrived]
+        for number, rank in enumerate(ranks):
+            if any(before > rank for before in ranks[:number]) or any(
+                after < rank for after in ranks[number + 1 :]
             ):
                 self._replies[self._arrived[number]] = Fault.FOREIGN
 
 
 def _sizes(size: int) -> range:
-    """Return the sizes that a read of size bytes may ask for."""
     return range(size, size + _SIZES * _APART, _APART)
 
 
 def _cut(replies: Mapping[int, Reply], size: int) -> dict[int, Reply]:
-    """Return replies with the size that was wanted."""
     return {
         id: Answer(reply.data[:size], reply.error) if isinstance(reply, Answer) else reply
         for id, reply in replies.items()

@@ -38,7 +38,7 @@ def read_by_joint(text: str) -> list[tuple[str, float | None]]:
     return found
 
 
-# Three estimates of the zero of a joint from what was recorded of it, and what makes them doubtful.
+# Three estimates of the zero of a joint from what was recorded of it, and warnings about them.
 #
 # stops: the stops of the CAD model are at the ends of the recorded range. homing: the joint was held at
 # zero, by eye, when LeRobot made that pose tick 2047; or the factory has set it. lerobot: the middle of
@@ -49,7 +49,7 @@ ZERO_FROM = (STOPS, HOMING, LEROBOT)
 OWNER = 'owner'
 
 SPANS_AGREE = math.radians(3.0)  # recorded and CAD span: then the whole range was recorded
-APART = math.radians(4.0)  # two estimates of a zero
+MAX_SPREAD = math.radians(4.0)  # two estimates of a zero
 LEAST_SPAN, MOST_SPAN = 0.6, 1.05  # of a recorded range, as shares of that of the CAD model
 
 
@@ -80,7 +80,7 @@ def best_estimate(joint: JointProfile, estimates: Mapping[str, float], zero_from
     return next((name for name in order if name in estimates), None)
 
 
-def doubts_of(
+def warnings_of(
     joint: JointProfile,
     recorded: Recorded | None,
     file: Recorded | None,
@@ -98,20 +98,20 @@ def doubts_of(
         found.append(
             'the servo counts beyond one turn (bit 4 of phase): calibrate with LeRobot 0.6.0 or later'
         )
-    found += _doubts_of_range(joint, recorded)
+    found += _warnings_of_range(joint, recorded)
     if source == HOMING and joint.stops is not None and joint.zero is None and recorded.is_range:
         found.append(
             'the recorded range is not the full range between the stops, so zero is taken from the pose held '
             'during calibration'
         )
-    # The middle differs on every good calibration, by the CAD model: no doubt, unless it is the choice.
+    # The middle differs on every good calibration, by the CAD model: no warning, unless it is the choice.
     compared = {name: tick for name, tick in estimates.items() if name != LEROBOT}
     if source is not None and zero is not None:
         compared[source] = zero
-    apart = (max(compared.values()) - min(compared.values())) * joint.unit if compared else 0.0
-    if apart > APART:
+    spread = (max(compared.values()) - min(compared.values())) * joint.unit if compared else 0.0
+    if spread > MAX_SPREAD:
         shown = ', '.join(f'{name} {tick:.0f}' for name, tick in compared.items())
-        found.append(f'estimates of zero differ by {math.degrees(apart):.1f} degrees: {shown}')
+        found.append(f'estimates of zero differ by {math.degrees(spread):.1f} degrees: {shown}')
     return found
 
 
@@ -121,7 +121,7 @@ def _is_calibrated(joint: JointProfile, recorded: Recorded | None) -> bool:
     return recorded.is_range or (joint.full_turn and not recorded.as_delivered)
 
 
-def _doubts_of_range(joint: JointProfile, recorded: Recorded) -> list[str]:
+def _warnings_of_range(joint: JointProfile, recorded: Recorded) -> list[str]:
     if joint.zero is not None and joint.stops is None:
         return []  # factory limits need no record
     if recorded.as_delivered:
@@ -301,7 +301,7 @@ def _calibrated(
     estimates = estimates_of(joint, recorded)
     source = OWNER if given is not None else best_estimate(joint, estimates, zero_from)
     zero = given if given is not None else estimates.get(source or '')
-    warnings = [*doubts_of(joint, recorded, file, estimates, source, zero), *_other_zero(joint, limits)]
+    warnings = [*warnings_of(joint, recorded, file, estimates, source, zero), *_other_zero(joint, limits)]
     if source is None or zero is None:
         why = f' ({"; ".join(text.partition(":")[0] for text in warnings)})' if warnings else ''
         raise InputError(
@@ -352,9 +352,9 @@ def _limits(
         )
     if (strict_lower, strict_upper) == urdf:
         return *urdf, []
-    told = f'limits {strict_lower:.3f} to {strict_upper:.3f} by {origin}'
-    told += f'; the URDF has {urdf[0]:.3f} to {urdf[1]:.3f}'
-    return strict_lower, strict_upper, [told]
+    note = f'limits {strict_lower:.3f} to {strict_upper:.3f} by {origin}'
+    note += f'; the URDF has {urdf[0]:.3f} to {urdf[1]:.3f}'
+    return strict_lower, strict_upper, [note]
 
 
 def _position(joint: JointProfile, zero: float, tick: float) -> float:

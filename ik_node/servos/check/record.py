@@ -87,8 +87,10 @@ def zero_table(servos: Sequence[ServoReport]) -> list[str]:
             tick = calibration.estimates.get(name)
             if name == LEROBOT and servo.joint.gripper:  # in percent
                 tick = None
-            apart = '' if tick is None else amount(servo.joint, (tick - calibration.zero) * servo.joint.unit)
-            estimates.append('' if tick is None else f'{tick:.0f} ({apart})')
+            difference = (
+                '' if tick is None else amount(servo.joint, (tick - calibration.zero) * servo.joint.unit)
+            )
+            estimates.append('' if tick is None else f'{tick:.0f} ({difference})')
         limits = f'{amount(servo.joint, calibration.lower)} to {amount(servo.joint, calibration.upper)}'
         rows.append([servo.joint.name, f'{calibration.zero:.1f}', calibration.source, *estimates, limits])
     return table(rows)
@@ -152,14 +154,13 @@ def live(servos: Sequence[ServoReport]) -> int:
 
 
 def _note(seen: dict[str, tuple[int, int]], readings: dict[str, Reading | Fault]) -> None:
-    """Extend what was seen by readings."""
     for name, reading in readings.items():
         if isinstance(reading, Reading):
             low, high = seen.get(name, (reading.tick, reading.tick))
             seen[name] = min(low, reading.tick), max(high, reading.tick)
 
 
-MIDDLE = 2047  # tick of the pose that was held, as LeRobot has it
+MIDDLE = 2047  # tick of the pose held at zero, as LeRobot has it
 LEAST = 200  # [ticks] that a joint must be moved
 LARGEST_OFFSET = 2047  # [ticks] Feetech
 LARGEST_IN_POSITION_MODE = 1024  # [ticks] Dynamixel
@@ -247,7 +248,7 @@ def store(servo: Servo, counts: Mapping[str, int]) -> None:
 
 
 def protect(servos: Sequence[ServoReport]) -> int:
-    """Store in the memory of the servos what protects grippers and carries the arm; 0 if that was wanted.
+    """Write the overload protection of grippers and the factory P gain to the servos; 0 if that is done.
 
     Raises PortError and ArmError.
     """
@@ -255,14 +256,14 @@ def protect(servos: Sequence[ServoReport]) -> int:
     for servo in servos:
         if servo.fault:
             raise ArmError(f'{servo} {servo.fault}')
-        wanted = unprotected(servo) | ({'p_gain': FACTORY_GAIN} if is_weak(servo) else {})
-        if wanted and servo.read('torque_enable'):
+        changes = unprotected(servo) | ({'p_gain': FACTORY_GAIN} if is_weak(servo) else {})
+        if changes and servo.read('torque_enable'):
             raise ArmError(f'{servo} has torque: switch it off first, and support the arm')
-        plan.append((servo, wanted))
+        plan.append((servo, changes))
     rows = [['joint', 'register', 'now', 'then']]
-    for servo, wanted in plan:
+    for servo, changes in plan:
         rows += [
-            [servo.joint.name, name, str(servo.counts[name]), str(count)] for name, count in wanted.items()
+            [servo.joint.name, name, str(servo.counts[name]), str(count)] for name, count in changes.items()
         ]
     if len(rows) == 1:
         say('\nThe servos already have these values: there is nothing to store.')
@@ -270,9 +271,9 @@ def protect(servos: Sequence[ServoReport]) -> int:
     say('\n'.join(['', *table(rows), '']))
     if not agreed():
         return 1
-    for servo, wanted in plan:
-        if wanted:
-            store(servo, wanted)
+    for servo, changes in plan:
+        if changes:
+            store(servo, changes)
     say('Stored in the servos. The torque of a gripper takes effect the next time that they are switched on.')
     return 0
 
@@ -290,7 +291,7 @@ def check_file(path: Path) -> None:
 
 
 def record(servos: Sequence[ServoReport], path: Path) -> int:
-    """Record the ranges of all joints, store them in the servos and in a file; 0 if that was wanted.
+    """Record the ranges of all joints, store them in the servos and in a file; 0 if that is done.
 
     Raises PortError, ArmError and InputError.
     """
@@ -304,8 +305,8 @@ def record(servos: Sequence[ServoReport], path: Path) -> int:
     say('\nHold the arm in the pose in which its description shows all joints at zero. Then press Enter.')
     if not line():
         return 1
-    held = [servo.read('present_position') for servo in servos]
-    travels = {servo.joint.name: Travel(tick) for servo, tick in zip(servos, held, strict=True)}
+    at_zero = [servo.read('present_position') for servo in servos]
+    travels = {servo.joint.name: Travel(tick) for servo, tick in zip(servos, at_zero, strict=True)}
     if not _follow(servos, travels):
         return 1
     found = {servo.joint.name: recorded_from(servo, travels[servo.joint.name]) for servo in servos}

@@ -231,7 +231,7 @@ def unprotected(servo: ServoReport) -> dict[str, int]:
     """Return the counts that registers of a gripper should have, by name; only of those that have more."""
     if not servo.joint.gripper:
         return {}
-    return {name: most for name, most in GRIPPER.items() if servo.counts.get(name, 0) > most}
+    return {name: limit for name, limit in GRIPPER.items() if servo.counts.get(name, 0) > limit}
 
 
 def is_weak(servo: ServoReport) -> bool:
@@ -404,5 +404,5 @@ def _of_supply(usable: Sequence[ServoReport]) -> list[str]:
 
 def _in_words(servo: ServoReport) -> str:
     return ' and '.join(
-        f'{name} {servo.counts[name]} (at most {most})' for name, most in unprotected(servo).items()
+        f'{name} {servo.counts[name]} (at most {limit})' for name, limit in unprotected(servo).items()
     )

@@ -112,13 +112,13 @@ def weighing(
     def weigh() -> None:
         torques = weight(
             {
-                joint.name: joint.sign * way * joint.unit * (by_id[joint.id].motor.actual - MIDDLE)
-                for joint, _, way in joints
+                joint.name: joint.sign * direction * joint.unit * (by_id[joint.id].motor.actual - MIDDLE)
+                for joint, _, direction in joints
             }
         )
-        for joint, model, way in joints:
-            most = model.stall * (1 + len(joint.shadows)) / joint.scale
-            share = joint.sign * way * torques.get(joint.name, 0.0) / most
+        for joint, model, direction in joints:
+            stall = model.stall * (1 + len(joint.shadows)) / joint.scale
+            share = joint.sign * direction * torques.get(joint.name, 0.0) / stall
             for id in (joint.id, *joint.shadows):
                 by_id[id].motor.gravity = min(max(share, -MOST_SHARE), MOST_SHARE)
 
@@ -171,7 +171,7 @@ class Bus:
         self.advance(time)
         for servo in self.servos:
             if isinstance(servo, DynamixelServo) and self._hears(servo):
-                servo.heard()
+                servo.feed_watchdog()
         pieces = self._carried_out(packet, time)
         times = accumulate((when for when, _ in pieces), max)
         return [(when, piece) for when, (_, piece) in zip(times, pieces, strict=True)]
@@ -192,8 +192,8 @@ class Bus:
             if (packet.id != BROADCAST and packet.id not in servo.ids) or not self._hears(servo):
                 continue
             status = self._single(servo, packet, time)
-            asked = packet.id == servo.ids[0] or (packet.id == BROADCAST and packet.code == PING)
-            if status is not None and asked:
+            answers_it = packet.id == servo.ids[0] or (packet.id == BROADCAST and packet.code == PING)
+            if status is not None and answers_it:
                 answers.setdefault(status.id, []).append(status)
         return [piece for same in answers.values() for piece in self._sent(same, time)]
 

@@ -79,7 +79,7 @@ LAYOUT = struct.Struct('<BB8xi8xHH2xH24xB35xhh4xIIi')
 @lru_cache(maxsize=64)  # they seldom change from one step to the next
 def _settings_of(registers: bytes) -> Settings:
     """Return the settings in the registers from DRIVE_MODE to GOAL."""
-    (drive_mode, mode, offset, most, least, limit, torque, pwm, current, steps, speed, goal) = LAYOUT.unpack(
+    (drive_mode, mode, offset, high, low, limit, torque, pwm, current, steps, speed, goal) = LAYOUT.unpack(
         registers
     )
     share = abs(pwm) / 885.0
@@ -95,8 +95,8 @@ def _settings_of(registers: bytes) -> Settings:
         UNIT * speed or math.inf,
         math.inf if timed else ACCELERATION_UNIT * steps or math.inf,
         min(share, 1.0),
-        least,
-        most,
+        low,
+        high,
     )
 
 
@@ -149,8 +149,8 @@ class DynamixelServo(Servo):
     def ticks(self, at: tuple[int, int]) -> int:
         return self.get(*at, signed=True)
 
-    def heard(self) -> None:
-        """Note an instruction on the bus, for the watchdog."""
+    def feed_watchdog(self) -> None:
+        """Note an instruction on the bus."""
         self._silent = 0.0
 
     def present(self) -> int:
@@ -165,7 +165,6 @@ class DynamixelServo(Servo):
         return value if settings.multi_turn else value % TURN
 
     def _settings(self) -> Settings:
-        """Return what the registers say now."""
         return _settings_of(bytes(self.registers[DRIVE_MODE : GOAL + 4]))
 
     def drive(self, dt: float) -> None:

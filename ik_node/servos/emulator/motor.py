@@ -90,18 +90,18 @@ class Motor:
         """Turn to where the controller balances the weight."""
         weight = self.weight + self.gravity
         balance = target + weight / self.stiffness
-        most = min(speed, self.fastest * torque if torque > FRICTION else 0.0)
+        max_speed = min(speed, self.fastest * torque if torque > FRICTION else 0.0)
         for step in _steps(dt):
             error = balance - (self.actual + self._gap)
-            wanted, change = abs(error) / step, acceleration * step
+            desired, change = abs(error) / step, acceleration * step
             if acceleration < math.inf:
-                wanted = min(wanted, math.sqrt(2.0 * acceleration * abs(error)))
-            if wanted > most:
-                wanted = most
-            more = (wanted if error > 0.0 else -wanted) - self.velocity
-            if not -change <= more <= change:
-                more = math.copysign(change, more)
-            self.velocity += more
+                desired = min(desired, math.sqrt(2.0 * acceleration * abs(error)))
+            if desired > max_speed:
+                desired = max_speed
+            step_change = (desired if error > 0.0 else -desired) - self.velocity
+            if not -change <= step_change <= change:
+                step_change = math.copysign(change, step_change)
+            self.velocity += step_change
             self.load = -weight
             self._turn(step, target, torque)
 

@@ -140,7 +140,6 @@ class StsServo(Servo):
         return value if settings.multi_turn else value % TURN
 
     def _settings(self) -> Settings:
-        """Return what the registers say now."""
         return _settings_of(bytes(self.registers[LOW : TORQUE_LIMIT + 2]))
 
     def drive(self, dt: float) -> None:
