@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,20 +91,6 @@ class JointGroup:
         return True
 
 
-class Neighbour(Protocol):
-    """The part of ArmMotion that other arms of the robot use."""
-
-    @property
-    def groups(self) -> Sequence[JointGroup]: ...
-    @property
-    def without_position(self) -> Sequence[str]: ...
-    @property
-    def commanded(self) -> Collection[str]: ...
-
-
-SomeArm = TypeVar('SomeArm', bound=Neighbour)
-
-
 class JointArbiter:
     """The arms of one robot. lock: held during changes of an arm. output: held while setpoints are sent.
 
@@ -115,7 +100,7 @@ class JointArbiter:
     def __init__(self) -> None:
         self.lock, self.output = ordered_lock(Rank.ROBOT), ordered_lock(Rank.OUTPUT)
         self._delivers: list[Callable[[], None]] = []  # what delivers the reports of each controller
-        self._joints: Mapping[object, Neighbour] = {}  # by owner; replaced, never changed
+        self._arms: Mapping[object, ArmMotion] = {}  # by owner; replaced, never changed
         self._changed: set[int] = set()  # arms that have not processed a change yet
 
     def join(self, deliver: Callable[[], None]) -> None:
@@ -137,45 +122,45 @@ class JointArbiter:
             for deliver in self._delivers:
                 deliver()
 
-    def put(self, owner: object, joints: SomeArm) -> SomeArm:
-        """Note the joints that owner commands from now on, and return them."""
-        self._joints = {**self._joints, owner: joints}
-        return joints
+    def put(self, owner: object, arm: ArmMotion) -> ArmMotion:
+        """Note the arm that owner commands from now on, and return it."""
+        self._arms = {**self._arms, owner: arm}
+        return arm
 
-    def is_first(self, arm: Neighbour) -> bool:
+    def is_first(self, arm: ArmMotion) -> bool:
         """Whether this arm publishes the joints that belong to none."""
-        return arm is next(iter(self._joints.values()))
+        return arm is next(iter(self._arms.values()))
 
-    def neighbours(self, arm: Neighbour) -> Iterator[tuple[JointGroup, bool]]:
+    def neighbours(self, arm: ArmMotion) -> Iterator[tuple[JointGroup, bool]]:
         """Return the groups of joints of the other arms, and whether they follow a command at present."""
-        for other in self._joints.values():
+        for other in self._arms.values():
             if other is not arm:
                 for group in other.groups:
                     yield group, group.motion.moving and not other.without_position
 
-    def announce_change(self, arm: Neighbour) -> None:
+    def announce_change(self, arm: ArmMotion) -> None:
         """Note that an arm has started another motion, or stopped before its target."""
-        self._changed.update(id(other) for other in self._joints.values() if other is not arm)
+        self._changed.update(id(other) for other in self._arms.values() if other is not arm)
 
-    def take_change(self, arm: Neighbour) -> bool:
+    def take_change(self, arm: ArmMotion) -> bool:
         """Return whether another arm has done so since the last call."""
         changed = id(arm) in self._changed
         self._changed.discard(id(arm))
         return changed
 
-    def commanded(self, arm: Neighbour) -> set[str]:
+    def commanded(self, arm: ArmMotion) -> set[str]:
         """Return the variables that other arms command."""
-        others = (other for other in self._joints.values() if other is not arm)
+        others = (other for other in self._arms.values() if other is not arm)
         return {name for other in others for name in other.commanded}
 
-    def check_free(self, arm: Neighbour, names: Collection[str]) -> None:
+    def check_free(self, arm: ArmMotion, names: Collection[str]) -> None:
         """Raise InputError if another arm commands one of these variables."""
         taken = self.commanded(arm)
         for name in names:
             if name in taken:
                 raise InputError(f'joint "{name}" is commanded by another tool of this robot')
 
-    def check_known(self, arm: Neighbour, measured: Collection[str]) -> None:
+    def check_known(self, arm: ArmMotion, measured: Collection[str]) -> None:
         """Raise InputError if positions of other arms, with which this one could collide, are unknown.
 
         measured: names of the joints that were measured recently.
@@ -185,7 +170,7 @@ class JointArbiter:
                 if name not in measured:
                     raise InputError(f'joint "{name}" of another tool is not measured: arms could collide')
 
-    def ahead(self, arm: Neighbour, spacing: float) -> Mapping[str, Array]:
+    def ahead(self, arm: ArmMotion, spacing: float) -> Mapping[str, Array]:
         """Return the future positions of the moving joints of the other arms, by name, spacing [s] apart.
 
         From the present position to the target.

@@ -29,7 +29,7 @@ from .arm_motion import ArmMotion, JointArbiter
 from .feedback import Feedback
 from .models import ArmModel, Columns, JointModel
 from .outputs import Output, Outputs
-from .requests import Aim, Level, Report, Request, Snapshot, TargetPlan, arrival_at, condition
+from .requests import Aim, Level, Report, Request, Snapshot, TargetPlan, arrival_at
 from .settings import ArmSettings
 from .solving import GoalSolver, goal_solver_of
 from .states import COMMANDING, ON_ITS_WAY, READY, Event, State, StateMachine
@@ -335,6 +335,7 @@ class GoalTracker:
 
 
 ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # reported on entry
+RESUME = 'call ~/resume to continue'
 HALTING = 'the joint controller is still coming to rest; try again in a second'
 RESUMING = 1.0  # [s] after a resume in which requests wait for the measured joints
 NO_MODEL = 'no robot model yet: waiting for robot_description'
@@ -411,17 +412,17 @@ class ArmController:
         with self._lock:
             if self._model is None:
                 return None
-            joints, (arm, columns) = self._motion, self._model.of(tool)
-            remaining = joints.arm.motion.remaining
+            motion, (arm, columns) = self._motion, self._model.of(tool)
+            remaining = motion.arm.motion.remaining
             return Snapshot(
                 arm,
                 self.state,
-                joints.values(self._feedback)[0],
-                joints.arm.motion.target[columns],
+                motion.values(self._feedback)[0],
+                motion.arm.motion.target[columns],
                 remaining,
                 self._tracker.share(self._ticked, remaining),
-                self._feedback.age(joints.arm.names),
-                None if joints.tracked is None else joints.tracked[columns],
+                self._feedback.age(motion.arm.names),
+                None if motion.tracked is None else motion.tracked[columns],
                 self._machine.interruptions,
                 self._goals,
             )
@@ -441,9 +442,23 @@ class ArmController:
                 return Level.WARN, HALTING
             if self.state is State.WAITING and (doubt := self._feedback.doubt(self._motion.needed)):
                 return Level.WARN, f'{doubt}; no command is sent until its measurements are plausible'
-            missing = self._motion.without_position
-            absent = self._feedback.missing(missing) if self.state is State.WAITING else ''
-            return condition(self.state, self._machine.fault, missing, absent, self._model.describe)
+            match self.state:
+                case State.FAULTED:
+                    return Level.ERROR, f'{self._machine.fault}; {RESUME}'
+                case State.WAITING:
+                    missing = self._motion.without_position
+                    instead = self._feedback.missing(missing)
+                    return Level.WARN, f'waiting for measured joints: {", ".join(missing)}{instead}'
+                case State.STOPPING:
+                    return Level.WARN, 'stopping; call ~/resume once the arm is at rest'
+                case State.STOPPED:
+                    return Level.WARN, f'stopped; {RESUME}'
+                case State.INACTIVE:
+                    return Level.WARN, 'inactive: commands are disabled'
+                case State.HAND_GUIDED:
+                    return Level.WARN, 'hand-guided: the commands follow the measured joints'
+                case _:
+                    return Level.OK, self._model.describe()
 
     # Changes of state
 
@@ -457,11 +472,8 @@ class ArmController:
 
     def _initialise_from_measurement(self) -> None:
         """Leave WAITING once all joint positions are known and a halted controller is at rest."""
-        if (
-            self.state is not State.WAITING
-            or self._machine.barred
-            or self._trajectories.halting(self._ticked)
-        ):
+        halting = self._trajectories.halting(self._ticked)
+        if self.state is not State.WAITING or self._machine.barred or halting:
             return
         if not self._feedback.expected:
             self._motion.initialise(self._fresh)
@@ -472,7 +484,6 @@ class ArmController:
 
     @property
     def _fresh(self) -> dict[str, float]:
-        """Positions by joint that were measured recently."""
         return self._feedback.fresh(self._settings.measured_timeout)
 
     def _forget_positions(self, reason: str) -> None:

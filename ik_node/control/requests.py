@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -183,9 +183,6 @@ def arrival_at(solution: Solution) -> str:
     return f'arrived at the closest configuration; {solution.status.value}: {solution.reason}'
 
 
-RESUME = 'call ~/resume to continue'
-
-
 class Level(enum.Enum):
     """Severity of a report."""
 
@@ -215,28 +212,3 @@ class Report:
     solution: Solution | None = None
     solve_time: float = 0.0
     logged: bool = True
-
-
-def condition(
-    state: State, fault: str, without_position: Sequence[str], instead: str, describe: Callable[[], str]
-) -> tuple[Level, str]:
-    """Return the condition of an arm in state as a sentence: what it waits for, or why it does not move.
-
-    fault: the reason of the last fault. without_position: joints that have not been measured; instead: what
-    was, as the end of a sentence. describe: of the arm.
-    """
-    match state:
-        case State.FAULTED:
-            return Level.ERROR, f'{fault}; {RESUME}'
-        case State.WAITING:
-            return Level.WARN, f'waiting for measured joints: {", ".join(without_position)}{instead}'
-        case State.STOPPING:
-            return Level.WARN, 'stopping; call ~/resume once the arm is at rest'
-        case State.STOPPED:
-            return Level.WARN, f'stopped; {RESUME}'
-        case State.INACTIVE:
-            return Level.WARN, 'inactive: commands are disabled'
-        case State.HAND_GUIDED:
-            return Level.WARN, 'hand-guided: the commands follow the measured joints'
-        case _:
-            return Level.OK, describe()
