@@ -25,9 +25,7 @@ from .redundancy import SelfMotions, is_redundant
 MISSED_SHARE = 1e-3  # restarts continue until the estimated share of missed solutions is below this
 DESCENTS_PER_ESTIMATE = 256
 DESCENTS_PER_CHECK = 16  # of the clock: a fifth of a millisecond
-REDUNDANT_PER_CHECK = (
-    1  # likewise, where solutions are moved along their self-motions, which takes milliseconds each
-)
+REDUNDANT_PER_CHECK = 1  # likewise, where each solution is moved along its self-motion: milliseconds
 SEARCH_SHARE = 0.85  # of the time budget for restarts; the rest is for the list of what they found
 FAMILIES_SHARE = 0.5  # of the time; the rest is for restarts if that was not enough
 MOVED = 0.05  # along a self-motion [rad or m]

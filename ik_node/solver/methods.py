@@ -5,27 +5,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-FOUR_ARMS = ('seed_arm', 'xarm5_like', 'prismatic_arm', 'magician')  # one of each kind
-
-
-@dataclass(frozen=True)
-class Promise:
-    """What a method achieves on every arm, with random restarts alone; the conformance tests check it.
-
-    success: share of reachable goals that are solved to tolerance [m and rad] within restarts.
-    corners: the same for goals at joint limits and singular poses. best: how much further from the
-    position than the best known its closest configuration may be, as a share of the reach, and [rad]
-    how much worse its direction may be. goals: tested per arm. arms: labels of tested arms; empty: all.
-    """
-
-    goals: int = 60
-    success: float = 1.0
-    corners: float = 1.0
-    restarts: int = 1000
-    tolerance: float = 1e-6
-    best: tuple[float, float] = (1e-5, 1e-4)
-    arms: tuple[str, ...] = ()
-
 
 @dataclass(frozen=True)
 class Method:
@@ -37,19 +16,17 @@ class Method:
     goals beyond reach, where the error has no zero. starts: of the search for the closest configuration, and
     the same while that misses the position. module: of a method in Python; '' for a kernel. needs: the
     package that it imports, for the error if that is missing. switches: names of its own options, all on by
-    default. compared: goals per arm in `make compare`.
+    default.
     """
 
     text: str
     iterations: int
     stall: float
     thorough: tuple[int, float]
-    promise: Promise
     starts: tuple[int, int] = (12, 100)
     module: str = ''
     needs: str = ''
     switches: tuple[str, ...] = ()
-    compared: int = 200
 
 
 METHODS = {
@@ -60,9 +37,6 @@ METHODS = {
         30,
         0.1,
         (100, 1e-9),
-        # With all joints at a limit, one random start in hundreds is in the basin of the solution.
-        # Of closest configurations, the one with the best direction may be missed.
-        Promise(corners=0.9, best=(1e-5, 0.2)),
     ),
     'dls': Method(
         'damped least squares, or damped pseudo-inverse. The same damping, but every step is taken '
@@ -70,8 +44,6 @@ METHODS = {
         60,
         0.5,
         (200, 1e-6),
-        # Every step is taken, so it converges less reliably where the error has no zero.
-        Promise(30, corners=0.9, restarts=300, best=(1e-5, 3.2)),
     ),
     'transpose': Method(
         "along the Jacobian's transpose, with the step that is best for the linear model (Buss 2004); each "
@@ -79,10 +51,6 @@ METHODS = {
         1000,
         0.05,
         (1000, 1e-3),
-        # Linear convergence, at a rate that the condition number sets; tool points a few millimetres off the
-        # roll axis make it hundreds. A millimetre and a milliradian, not always further.
-        Promise(12, success=0.9, corners=0.7, restarts=200, tolerance=1e-3, best=(1e-2, 3.2)),
-        compared=60,
     ),
     'ccd': Method(
         'cyclic coordinate descent with quaternions, from tip to base, projected onto the joint axes and '
@@ -91,10 +59,7 @@ METHODS = {
         1000,
         0.1,
         (1000, 1e-3),
-        # As transpose.
-        Promise(12, success=0.8, corners=0.6, restarts=100, tolerance=1e-3, best=(3e-2, 3.2)),
         switches=('hinges', 'limits', 'direction'),
-        compared=60,
     ),
     'fabrik': Method(
         'forward and backward reaching. Backward from the goal, each joint point is pulled towards the one '
@@ -103,8 +68,6 @@ METHODS = {
         1000,
         0.1,
         (1000, 1e-3),
-        Promise(12, success=0.5, corners=0.3, restarts=100, tolerance=1e-3, best=(6e-1, 3.2)),
-        compared=60,
     ),
     'autodiff': Method(
         'L-BFGS-B of SciPy, a quasi-Newton method with bounds, on a gradient by automatic differentiation: '
@@ -112,12 +75,9 @@ METHODS = {
         100,
         0.0,
         (100, 0.0),
-        # Ten milliseconds a descent: few goals, few restarts, few arms.
-        Promise(4, corners=0.6, restarts=4, best=(1e-2, 3.2), arms=('seed_arm', 'prismatic_arm')),
         starts=(1, 2),
         module='ik_node.solver.autodiff_method',
         needs='scipy',
-        compared=12,
     ),
     'scipy': Method(
         '`scipy.optimize.least_squares`, method trf, with bounds and the exact Jacobian: the reference '
@@ -125,11 +85,8 @@ METHODS = {
         100,
         0.0,
         (100, 0.0),
-        # Ten milliseconds a descent: few goals, few restarts, few arms.
-        Promise(6, corners=0.7, restarts=10, best=(1e-4, 3.2), arms=FOUR_ARMS),
         starts=(3, 3),  # each takes a tenth of a second
         module='ik_node.solver.scipy_method',
         needs='scipy',
-        compared=12,
     ),
 }
