@@ -37,7 +37,7 @@ from websockets.sync.client import connect
 
 from ik_node.ros.node import IkNode
 from ik_node.ros.programs.track_player import GoalsNode
-from ik_node.viewer import guard, recordings, teach
+from ik_node.viewer import guard, teach
 from ik_node.viewer.events import Worker
 from ik_node.viewer.node import ViewerNode
 from ik_node.viewer.panel import STOP
@@ -56,19 +56,6 @@ CAMERA = {
     'look_at': (0.0, 0.0, 0.0),
     'up_direction': (0.0, 0.0, 1.0),
 }
-
-
-class Inline:
-    """A thread that does all at its start."""
-
-    def __init__(self, target: Callable[..., Any], args: tuple[Any, ...] = (), **_: Any) -> None:
-        self._work = lambda: target(*args)
-
-    def start(self) -> None:
-        self._work()
-
-    def join(self, timeout: float | None = None) -> None:
-        """It has ended."""
 
 
 class Desk:
@@ -325,9 +312,7 @@ def desk() -> Iterator[Desk]:
     with world() as here, ExitStack() as patches:
         patches.enter_context(patch.object(Worker, 'submit', _compute))
         patches.enter_context(patch.object(AsyncMessageBuffer, 'push', _log))
-        threads = SimpleNamespace(Thread=Inline, Event=threading.Event, Lock=threading.Lock)
         patches.enter_context(patch.object(teach, 'time', SimpleNamespace(sleep=here.run)))
-        patches.enter_context(patch.object(recordings, 'threading', threads))
         yield Desk(here)
 
 

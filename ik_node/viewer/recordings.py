@@ -17,7 +17,7 @@ import viser
 from ik_node.steady import steady
 
 from . import panel
-from .events import Event
+from .events import Event, Worker
 from .panel import GREY, NONE, RED, Colour, update
 from .recording import JointTrack, Recorder, RecordingError
 from .scene import Ghost
@@ -27,23 +27,21 @@ LONGEST_FRAME = 0.2  # [s]: a replay does not run on while no page is open
 
 
 class Replay:
-    """Plays the joints of a file; nothing but the caller moves by it."""
+    """The time at which the joints of a file are shown."""
 
-    def __init__(self, path: Path, topic: str) -> None:
-        """topic: of the joints."""
-        self.path = path
+    def __init__(self) -> None:
         self.track: JointTrack | None = None  # None until it is read
         self.failure = ''
         self.seconds = 0.0  # of the moment that is shown, since the first
         self.playing = False
         self._last = steady()
-        threading.Thread(target=self._read, args=(topic,), daemon=True).start()
 
-    def _read(self, topic: str) -> None:
-        try:
-            self.track = JointTrack.read(self.path, topic)
-        except RecordingError as error:
-            self.failure = str(error)
+    def take(self, read: JointTrack | str) -> None:
+        """Set the track, or why it cannot be read."""
+        if isinstance(read, str):
+            self.failure = read
+        else:
+            self.track = read
 
     def play(self) -> None:
         """Continue, or restart at the end."""
@@ -152,6 +150,9 @@ class Recordings(Section):
         self._panel = RecordingPanel(self, self._process)
         self._recorder: Recorder | None = None
         self._state = ('', '')  # of the last recording
+        self._reader: Worker[JointTrack | str] = Worker(
+            self.events, 'replay', 'The file could not be read: see the log of ik_viewer.'
+        )
         self._replay: Replay | None = None
         self._shown = False  # the panel has the length of the replay
         self._ghost: Ghost | None = None
@@ -169,8 +170,9 @@ class Recordings(Section):
             self._panel.show_files(self._names())
 
     def close(self) -> None:
-        """End the recording."""
+        """End the recording and the thread."""
         self._end()
+        self._reader.close()
 
     def update(self, frame: Frame) -> None:  # noqa: ARG002
         """Show the state of a recording and the next frame of a replay."""
@@ -241,11 +243,13 @@ class Recordings(Section):
             self._ghost.remove()
             self._ghost = None
         self._replay, self._shown = None, False
+        self._reader.drop()
         self._panel.show_length(None)
         self._panel.say('')
         if name != NONE and name in self._names():
-            self._replay = Replay(self._folder / name, self._topic)
+            self._replay = Replay()
             self._panel.say('Reading')
+            self._reader.submit(partial(_read_track, self._folder / name, self._topic), self._replay.take)
 
     def _show_replay(self) -> None:
         replay = self._replay
@@ -271,6 +275,13 @@ class Recordings(Section):
         if self._ghost is None:
             self._ghost = Ghost(self.server, '/replay', arms, self.robot.drawing, BLUE)
         self._ghost.place(replay.track.at(replay.seconds))
+
+
+def _read_track(path: Path, topic: str) -> JointTrack | str:
+    try:
+        return JointTrack.read(path, topic)
+    except RecordingError as error:
+        return str(error)
 
 
 def _send_picture(client: viser.ClientHandle) -> None:

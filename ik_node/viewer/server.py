@@ -108,7 +108,10 @@ def start_server(
     try:  # here, as viser alone would choose another port, or hang on an unknown host
         listener = socket.create_server((host, port), family=family)
     except OSError as error:
-        raise _rejection(host, port, error.strerror or str(error)) from None
+        why = (error.strerror or str(error)).lower()
+        raise ServerError(
+            f'cannot listen on {host}:{port}: {why}; choose another port with -p page_port:=NUMBER'
+        ) from None
     # No traceback for a browser that disconnects during a handshake.
     logging.getLogger('websockets').setLevel(logging.CRITICAL)
     set_events_in_their_thread()
@@ -151,12 +154,6 @@ def _reachable(host: str) -> str:
         except OSError:  # no network
             return 'localhost'
         return str(probe.getsockname()[0])
-
-
-def _rejection(host: str, port: int, why: str) -> ServerError:
-    return ServerError(
-        f'cannot listen on {host}:{port}: {why.lower()}; choose another one with -p page_port:=NUMBER'
-    )
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from websockets.asyncio.server import ServerConnection
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import pose_matrix
 from ik_node.ros.programs.track_player import GoalsNode
+from ik_node.viewer import guard
 from ik_node.viewer.events import LATE, Events
 from ik_node.viewer.guard import OLDEST, PERIOD, DatedConnection, fresh
 from ik_node.viewer.node import PATIENCE
@@ -187,6 +188,31 @@ def test_what_a_network_delivers_late_moves_nothing(shown: tuple[Page, RobotSide
     page.drag(raised(0.03))
     robot.wait(lambda: robot.goals, 'a goal of now')
     assert np.allclose(robot.goal(), raised(0.03), atol=1e-6)
+
+
+class Client:
+    """A browser; notices: what it was notified of."""
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+
+    def add_notification(self, _: str, body: str, **__: Any) -> None:
+        self.notices.append(body)
+
+
+@pytest.mark.parametrize(('age', 'taken'), [(0.0, ['Resume', 'Stop']), (2.0 * OLDEST, ['Stop'])])
+def test_a_stop_counts_however_late(server: viser.ViserServer, age: float, taken: list[str]) -> None:
+    buttons, client = Buttoned(server), Client()
+
+    async def press() -> None:
+        guard._sent_after.set(time.monotonic() - age)
+        for value in ('Resume', 'Stop'):
+            target = SimpleNamespace(value=value)
+            await buttons._handler(SimpleNamespace(client_id=1, client=client, target=target))
+
+    asyncio.run(press())
+    assert buttons.take() == taken
+    assert client.notices == ([LATE[1]] if age else [])
 
 
 def test_a_message_is_as_old_as_the_last_ping_before_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
 from std_srvs.srv import SetBool, Trigger
 
+from ik_node.viewer.guard import OLDEST
 from ik_node.viewer.servos import CLEAR, HOLD, OFF, ON, PATIENCE, RELEASE, SUPPORTED, ZERO
 
 pytestmark = pytest.mark.slow
@@ -86,6 +87,16 @@ def test_a_button_asks_the_driver_for_what_it_says(
         page.wait(lambda: '&lt;done&gt;' in page.words(), 'the answer')
     page.run(1.0)
     assert driver.asked == asked
+
+
+def test_a_hold_counts_however_late(both: tuple[Page, Driver]) -> None:
+    page, driver = both
+    page.age = 2.0 * OLDEST
+    for button in (ON, HOLD):
+        page.choose(button, True)
+    page.wait(lambda: driver.asked, 'a request')
+    page.run(1.0)
+    assert driver.asked == ['hold']
 
 
 def test_what_the_driver_rejects_or_does_not_answer_is_told(both: tuple[Page, Driver]) -> None:

@@ -19,6 +19,7 @@ from ik_node.ros.parameters import RemoteParameters
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 from ik_node.teach.program import LINE, Point, Program
+from ik_node.viewer.guard import OLDEST
 from ik_node.viewer.teach import DOUBLE_CLICK, possible_direction
 
 pytestmark = pytest.mark.slow
@@ -191,7 +192,9 @@ def test_a_run_is_paused_continued_stopped_and_continued(desk: Lesson) -> None:
     page.choose('Loops', 0)
     page.choose('Program', 'Run')
     page.wait(lambda: 'after 1 complete run' in page.words(), 'the second run')
+    page.age = 2.0 * OLDEST  # a pause counts however late
     page.choose('Run', 'Pause')
+    page.age = 0.0
     wait_state(desk, 'Paused')
     stands(desk)
     page.choose('Run', 'Continue')
