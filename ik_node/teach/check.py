@@ -188,14 +188,15 @@ class DryRun:
             return self._line(point, q)
         if q is None:
             q = self._configuration(number)
-        joints = self._named(q)
+        joints = end = self._named(q)
         known, before = self._known, self._positions
         self._known = True
         if known:
             self._go(joints, point.speed)
-            self._tell_other_branch(point, before, q)
-        self._positions = {**self._positions, **joints}
-        return Move(joints, joints=joints)
+            end = {name: self._positions[name] for name in joints}  # joints without limits: whole turns away
+            self._tell_other_branch(point, before, self._q)
+        self._positions = {**self._positions, **end}
+        return Move(end, joints=joints)
 
     def _line(self, point: Point, q: Array | None) -> Move:
         """Move straight to a point; q (n,): the joints that it has, None for a point of the tool."""

@@ -239,6 +239,19 @@ def test_a_collision_on_the_way_is_told() -> None:
     raise AssertionError('no collision')
 
 
+def test_a_joint_without_limits_ends_where_the_controller_takes_it() -> None:
+    """By the shorter way, and so perhaps a whole turn from the position of its point."""
+    endless = ArmModel.build(arm_urdf('continuous'), SETTINGS)
+    assert endless.continuous[0]
+    program = Program((Point('left', joints={**AT, 'yaw': 3.0}), Point('right', joints={**AT, 'yaw': -3.0})))
+    checked = check(Preview(endless, SETTINGS), program, {**ZERO, 'yaw': 2.5})
+    assert checked.passed
+    assert not checked.findings
+    assert checked.moves[1].end['yaw'] == pytest.approx(2.0 * np.pi - 3.0)
+    for move, end in zip(checked.moves, run(endless, checked, {**ZERO, 'yaw': 2.5}), strict=True):
+        assert end == pytest.approx(move.end, abs=1e-6)
+
+
 def test_joints_of_an_earlier_check_are_not_kept_for_another_robot(model: ArmModel) -> None:
     program = Program((place(model, (0.0, 0.1, 0.0), name='above', near=AT),))
     before = check(Preview(model, SETTINGS), program, ZERO)
