@@ -297,6 +297,12 @@ def _limited(robot: Robot, settings: ArmSettings) -> tuple[Robot, dict[str, Join
     return robot, limits
 
 
+def limited_arm(arm: Arm, settings: ArmSettings) -> Arm:
+    """Return the arm with joint_limits_file and joint_limit_margins of settings. Raises InputError."""
+    robot, _ = _limited(arm.robot, settings)
+    return arm if robot is arm.robot else arm.with_robot(robot)
+
+
 def _home(home: tuple[float, ...], arm: Arm) -> Array:
     if len(home) not in (1, arm.n):
         raise InputError(

@@ -25,8 +25,9 @@ from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from ik_node.console import say
-from ik_node.control.settings import tool_names
-from ik_node.errors import IkError
+from ik_node.control.models import limited_arm
+from ik_node.control.settings import ArmSettings, RobotSettings, tool_names
+from ik_node.errors import IkError, InputError
 from ik_node.model.arm import Arm
 from ik_node.model.robot import Robot
 from ik_node.model.urdf.description import xacro_args
@@ -36,7 +37,7 @@ from ik_node.ros.conversions import finite_positions
 from ik_node.ros.graph import graph
 from ik_node.ros.interfaces import DESCRIPTION, STREAM, subscribe
 from ik_node.ros.neighbours import Neighbours, digest
-from ik_node.ros.parameters import ToolSettings, declare_fields, warn_of_unknown
+from ik_node.ros.parameters import RemoteSettings, ToolSettings, declare_fields, warn_of_unknown
 from ik_node.ros.run import ClosableNode, SideNode, run
 from ik_node.settings import parameter
 from ik_node.steady import steady
@@ -305,7 +306,8 @@ class ViewerNode(ClosableNode):
         self._colours = [TOOLS[index % len(TOOLS)] for index in range(len(names))]
         self._panel = Panel(server, events, list(zip(names, self._colours, strict=True)), self._buttons.press)
         self._panel.card.show_message('Waiting for robot_description')
-        page = Page(self, server, events)
+        self._remote = RemoteSettings(self)
+        page = Page(self, server, events, self._remote)
         self._methods = Methods(page)
         self._sections: list[Section] = [
             self._methods,
@@ -326,6 +328,8 @@ class ViewerNode(ClosableNode):
         self._selected = self._tools[0]  # which folders show that have room for one tool
         self._robot: Robot | None = None
         self._description = ''
+        self._rules = RobotSettings(ArmSettings(), {})  # the settings of ik_node, as far as they are known
+        self._shown_limits: list[tuple[object, ...]] = []
         self._offered: dict[str, str] = {}  # descriptions that are published, by their digests
         self._ignored = ''  # digest of the last one that is not shown
         self._values: dict[str, float] = {}  # newest joint positions received
@@ -414,6 +418,7 @@ class ViewerNode(ClosableNode):
             section.refresh()
         if not self._subscriptions_of_page:
             return
+        self._remote.refresh()
         for tool in self._tools:
             tool.track.refresh()
 
@@ -451,14 +456,33 @@ class ViewerNode(ClosableNode):
             )
         self._show_robot(self._offered[chosen])
 
+    def _limits(self) -> list[tuple[object, ...]]:
+        """Return what changes the limits of the description in ik_node, by tool; nothing by default."""
+        self._rules = self._remote.current or self._rules  # the last ones while ik_node does not answer
+        own = [arm.bounds() for arm in self._rules.arms.values()]
+        return [] if all(bounds == ArmSettings().bounds() for bounds in own) else own
+
+    def _limited(self, arm: Arm, tool: str) -> Arm:
+        """Return the arm of a tool with the limits of ik_node; those of the description if it cannot."""
+        try:
+            return limited_arm(arm, self._rules.arms[tool]) if tool in self._rules.arms else arm
+        except InputError as error:
+            self.get_logger().warning(f'the page shows the limits of the description: {error}')
+            return arm
+
     def _show_robot(self, text: str) -> None:
-        if text == self._description:
+        limits = self._limits()
+        if text == self._description and limits == self._shown_limits:
             return
+        relimited, self._shown_limits = limits != self._shown_limits, limits
         self._description = text
         before, self._robot = self._robot, None
         try:
             robot = read_urdf(text)
-            arms = [Arm(robot, **settings.tool()) for settings in self._tool_settings.values()]
+            arms = [
+                self._limited(Arm(robot, **settings.tool()), name)
+                for name, settings in self._tool_settings.items()
+            ]
             drawing = draw(text, robot, arms[0].tip_link, self._settings.mesh_path)
         except IkError as error:
             self._show_none(str(error))
@@ -473,7 +497,9 @@ class ViewerNode(ClosableNode):
             tool.show(arm, ToolScene(self._server, self._events, tool.name, arm, extent, colours), known)
         for section in self._sections:
             section.show(RobotView(self._tools, text, drawing))
-        if known:  # other lengths of its links: the arm continues
+        if relimited:
+            self._panel.joints.show(arms)
+        if known:  # other lengths of its links, or other limits: the arm continues
             self._place()
             return
         self._values = {}

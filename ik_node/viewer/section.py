@@ -12,6 +12,7 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
 from ik_node.model.arm import Arm
+from ik_node.ros.parameters import RemoteSettings
 
 from .events import Event, Events
 from .panel import NONE
@@ -48,11 +49,12 @@ class Frame(NamedTuple):
 
 
 class Page(NamedTuple):
-    """What all sections share."""
+    """What all sections share. remote: the settings of ik_node, refreshed while a page is open."""
 
     node: Node
     server: viser.ViserServer
     events: Events
+    remote: RemoteSettings
 
 
 class Section:
@@ -63,7 +65,7 @@ class Section:
 
     def __init__(self, page: Page, label: str, order: float, **folder: Any) -> None:
         """label, order: of the folder. folder: further options of it."""
-        self.node, self.server, self.events = page
+        self.node, self.server, self.events, self.remote = page
         self.gui = page.server.gui
         self.robot: RobotView | None = None
         self.folder = self.gui.add_folder(label, order=order, **{'expand_by_default': False, **folder})

@@ -20,7 +20,6 @@ from ik_node.errors import IkError
 from ik_node.model.arm import Arm, tool_at
 from ik_node.model.joint import Joint
 from ik_node.model.robot import Robot
-from ik_node.ros.parameters import RemoteSettings
 from ik_node.ros.programs.player import STILL
 from ik_node.solver.goal import Goal, Solution
 from ik_node.solver.reachable_directions import fibonacci_sphere
@@ -885,7 +884,6 @@ class Solutions(Section):
         self._mesh_path = mesh_path
         self._panel = SolutionsPanel(self)
         self._along_panel = AlongPanel(self)
-        self._remote = RemoteSettings(self.node)
         self._worker: Worker[ListingResult | str] = Worker(
             events, 'solutions', 'The list could not be computed: see the log of ik_viewer.'
         )
@@ -925,11 +923,6 @@ class Solutions(Section):
         self._along_panel.show(None)
         self._panel.hide()
 
-    def refresh(self) -> None:
-        """Request the settings of ik_node."""
-        if self._tool is not None and self.server.get_clients():
-            self._remote.refresh()
-
     def update(self, frame: Frame) -> None:
         """Process the inputs of users and show the newest list."""
         rows = self._panel.take_rows()
@@ -956,7 +949,6 @@ class Solutions(Section):
         """List the goals of another tool."""
         self._clear()
         self._tool = tool
-        self._remote.refresh()
         self._ghosts = Ghosts(self.server, self.events, arm, drawing)
         self._why = Why(self.server, arm, self._directions)
         self._along = Along(self.server, self._along_panel, arm, drawing, self._self_motions)
@@ -1003,7 +995,7 @@ class Solutions(Section):
 
     def _settings(self, robot: RobotView) -> RobotSettings:
         """Return the settings of ik_node for the tools of the page; its defaults until they are known."""
-        known = self._remote.current or RobotSettings(ArmSettings(mesh_path=self._mesh_path), {})
+        known = self.remote.current or RobotSettings(ArmSettings(mesh_path=self._mesh_path), {})
         own = {
             tool.name: {
                 **known.own.get(tool.name, {}),

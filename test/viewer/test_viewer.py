@@ -11,12 +11,13 @@ from contextlib import closing
 import numpy as np
 import pytest
 import trimesh
-from desk import SEED_ARM, SEED_JOINTS, Desk, Page, RobotSide, called, desk, showing, viewer
+from desk import SEED_ARM, SEED_FILE, SEED_JOINTS, Desk, Page, RobotSide, called, desk, showing, viewer
 from geometry_msgs.msg import PoseStamped
 
 from ik_node.errors import IkError
 from ik_node.model.arm import Arm
 from ik_node.ros.neighbours import Neighbours, digest
+from ik_node.ros.parameters import RemoteParameters
 from ik_node.tracks import TRACKS
 from ik_node.viewer.panel import LABELS
 from ik_node.viewer.scene import draw
@@ -205,6 +206,26 @@ def test_sliders_rest_while_a_goal_is_followed(robot: RobotSide, page: Page) -> 
     page.wait(lambda: 'Solved' in page.text(), 'a frame')
     page.wait(lambda: slider(page, 'joint3 [°]') == round(math.degrees(Q['joint3']), 1), 'the slider')
     assert not robot.joint_goals
+
+
+def test_sliders_have_the_limits_of_ik_node() -> None:
+    """Also after a change while the page is open."""
+    arm, name = Arm.from_urdf(SEED_ARM), 'joint_limit_margins'
+
+    def margin(page: Page) -> float:
+        return float(math.degrees(arm.upper[1]) - page.control('joint2 [°]')['max'])
+
+    beside = (SEED_FILE, f'{name}:=[0.5]')
+    with viewer(beside=beside, page=False) as (table, robot), closing(Page(table)) as page:
+        page.wait(
+            lambda: page.labels() and margin(page) == pytest.approx(math.degrees(0.5), abs=0.1), 'limits'
+        )
+        remote = RemoteParameters(robot.node, 'ik_node')
+        robot.wait(lambda: remote.available, 'ik_node')
+        remote.set(**{name: [0.2]})
+        page.wait(lambda: margin(page) == pytest.approx(math.degrees(0.2), abs=0.1), 'other limits')
+        page.choose('joint2 [°]', 40.0)
+        robot.wait(lambda: abs(robot.joints.get('joint2', 9.0) - math.radians(40.0)) < 1e-4, 'the arm')
 
 
 def test_endless_and_sliding_joints(robot: RobotSide, page: Page) -> None:
