@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
@@ -81,6 +81,22 @@ def load_mesh(name: str, mesh_path: str | os.PathLike[str] = '') -> Any:
     ):  # RViz applies it, too; other kinds have none
         scene = scene.convert_units('meters')
     return scene
+
+
+def is_missing(name: str) -> bool:
+    """Whether a mesh filename in a URDF leads to no file here; http:// and others are left to others."""
+    scheme, mark, rest = name.partition('://')
+    if not name or (mark and scheme not in ('package', 'file')):
+        return False
+    climbs = scheme == 'package' and '..' in PurePosixPath(rest).parts
+    return climbs or not any(map(_exists, _candidates(name, None)))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return os.access(path, os.F_OK)
+    except ValueError:  # a zero byte, as %00
+        return False
 
 
 def check_mesh(path: Path) -> None:
@@ -181,6 +197,7 @@ def _candidates(name: str, folder: Path | None) -> Iterator[Path]:
         yield Path('/', unquote(rest))
     elif scheme == 'package':
         package, _, inside = rest.partition('/')
+        inside = inside.lstrip('/')
         yield from (share / inside for share in _shares(package))
         if folder is not None:
             yield from (folder / rest, folder / inside)

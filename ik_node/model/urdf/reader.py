@@ -7,8 +7,6 @@ import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
-from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 from ik_node.errors import LARGEST, ElementError, TreeError, escaped, join_names, quoted
 from ik_node.model.ball import ANY, LARGEST_CONE, Ball, Order, Span, find_balls, nothing_left
 from ik_node.model.joint import MOVABLE, Joint, Mimic
+from ik_node.model.meshes import is_missing
 from ik_node.model.robot import Driver, Robot
 
 from .description import load_description, read_from
@@ -402,38 +401,10 @@ def missing_meshes(links: Mapping[str, Element]) -> Iterator[str]:
         for mesh in link.iter('mesh'):
             filename = mesh.get('filename', '')
             package = filename.partition('://')[2].partition('/')[0] if '://' in filename else ''
-            if _is_missing(filename):
+            if is_missing(filename):
                 missing.setdefault(package, []).append(f'{escaped(filename)} of link {quoted(name)}')
     for places in missing.values():
         yield places[0] + (f' and {len(places) - 1} more' if len(places) > 1 else '')
-
-
-def _is_missing(filename: str) -> bool:
-    scheme, separator, rest = filename.partition('://')
-    if separator and scheme == 'package':
-        package, _, inside = rest.partition('/')
-        climbs = '..' in PurePosixPath(rest).parts
-        return climbs or not any(_exists(share / inside.lstrip('/')) for share in _shares(package))
-    if separator and scheme != 'file':
-        return False  # http://, model://: resolved by others
-    name = unquote(rest) if separator else filename
-    return bool(name) and not (name.startswith('/') and _exists(Path(name)))
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return os.access(path, os.F_OK)
-    except ValueError:  # a zero byte, as %00
-        return False
-
-
-def _shares(package: str) -> list[Path]:
-    """Return the possible share folders of a package in the environment (ament and catkin)."""
-    prefixes = os.environ.get('AMENT_PREFIX_PATH', '').split(os.pathsep)
-    roots = os.environ.get('ROS_PACKAGE_PATH', '').split(os.pathsep)
-    return [Path(prefix, 'share', package) for prefix in prefixes if prefix] + [
-        Path(root, package) for root in roots if root
-    ]
 
 
 __all__ = ['Joint', 'Mimic', 'Robot', 'load_description', 'read_file', 'read_urdf']
