@@ -157,12 +157,12 @@ class ProgressBar:
     def _line(self, now: float) -> str:
         # Since the last line: a run that continues another finds much done at its start.
         rate = (self._done - self._done_before) / max(now - self._last, 1e-9)
-        said = f'{now - self._start:.0f} s passed, {rate:.{0 if rate >= 10.0 else 2}f} {self._unit}/s'
+        text = f'{now - self._start:.0f} s passed, {rate:.{0 if rate >= 10.0 else 2}f} {self._unit}/s'
         if self._total is None or self._done > self._total:
-            return f'{self._done} {self._unit}, {said}'
+            return f'{self._done} {self._unit}, {text}'
         total = f'{"about " * self._about}{self._total}'
         left = (self._total - self._done) / max(rate, 1e-9)
-        return f'{100 * self._done // self._total} % of {total} {self._unit}, {said}, {left:.0f} s left'
+        return f'{100 * self._done // self._total} % of {total} {self._unit}, {text}, {left:.0f} s left'
 
     def __enter__(self) -> ProgressBar:
         return self

@@ -117,8 +117,8 @@ def check_tracks(tracks: Sequence[str], tools: Sequence[str]) -> None:
         if track not in CHOICES:
             raise InputError(f'track must be one of {", ".join(CHOICES)}, got {track!r}')
     if len(tracks) not in (1, len(tools)):
-        wanted = f'one track, or one for each of the tools {join_names(tools)}' if tools else 'one track'
-        raise InputError(f'track must be {wanted}, got {len(tracks)}: {" ".join(tracks)}')
+        allowed = f'one track, or one for each of the tools {join_names(tools)}' if tools else 'one track'
+        raise InputError(f'track must be {allowed}, got {len(tracks)}: {" ".join(tracks)}')
 
 
 def placed(arm: Arm, track: str) -> dict[str, Any]:

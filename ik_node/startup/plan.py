@@ -150,15 +150,15 @@ def framed(spheres: list[Sphere], yaw: float, pitch: float) -> tuple[Array, floa
     depth = -centres @ back
     # Each side of the view is a plane through the camera: how far the spheres push it out, and how far back
     # the camera has to be for both sides of a pair.
-    place, nearest = [], np.inf
+    centre, nearest = [], np.inf
     for axis, tangent in ((right, TAN_RIGHT), (up, TAN_UP)):
         margin = radii * np.hypot(1.0, tangent)
-        most = float((centres @ axis - tangent * depth + margin).max())
-        least = float((centres @ axis + tangent * depth - margin).min())
-        place.append(0.5 * (most + least))
-        nearest = min(nearest, (least - most) / (2.0 * tangent))
+        upper = float((centres @ axis - tangent * depth + margin).max())
+        lower = float((centres @ axis + tangent * depth - margin).min())
+        centre.append(0.5 * (upper + lower))
+        nearest = min(nearest, (lower - upper) / (2.0 * tangent))
     middle = float(depth.mean())
-    return place[0] * right + place[1] * up - middle * back, middle - nearest
+    return centre[0] * right + centre[1] * up - middle * back, middle - nearest
 
 
 FRAME_RATE = 60.0  # [Hz] of robot_state_publisher; its default of 20 looks jerky in RViz
@@ -366,8 +366,8 @@ class Planner:
             return
         (track,) = self._tracks
         goals = {'frame': self._given['base_link'] or self._robot.root, **self._tool}
-        places = self._known and self._given['description_file'] != SEED
-        goals |= track_at(self._given, track, self._arm if places else None, self._report)
+        find_place = self._known and self._given['description_file'] != SEED
+        goals |= track_at(self._given, track, self._arm if find_place else None, self._report)
         if self._placed(goals, track, 'this arm'):
             yield self._own('ik_goals', goals)
 

@@ -184,14 +184,14 @@ class Runner:
     def _is_elsewhere(self, joints: Mapping[str, float], now: float) -> bool:
         """Whether the arm is not seen where it should be at rest; end the run if that lasts."""
         for name, place in self._place.items():
-            apart = abs(joints.get(name, math.nan) - place)
-            if not apart <= ELSEWHERE[name in self._checked.prismatic]:
+            distance = abs(joints.get(name, math.nan) - place)
+            if not distance <= ELSEWHERE[name in self._checked.prismatic]:
                 self._away = min(self._away, now)
                 if now > self._away + LATE:
-                    self.end(f'joint {quoted(name)} is {self._told(name, apart)} away from the last point')
+                    off = f'{1e3 * distance:.1f} mm'
+                    if name not in self._checked.prismatic:
+                        off = f'{math.degrees(distance):.1f}°'
+                    self.end(f'joint {quoted(name)} is {off} away from the last point')
                 return True
         self._away = math.inf
         return False
-
-    def _told(self, name: str, apart: float) -> str:
-        return f'{1e3 * apart:.1f} mm' if name in self._checked.prismatic else f'{math.degrees(apart):.1f}°'

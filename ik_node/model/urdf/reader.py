@@ -128,7 +128,7 @@ def _numbers(element: Element | None, attribute: str, count: int, finite: bool) 
     text = None if element is None else element.get(attribute)
     if element is None or text is None:
         return None
-    wanted = 'one number' if count == 1 else f'{count} numbers separated by blanks'
+    allowed = 'one number' if count == 1 else f'{count} numbers separated by blanks'
     example = _EXAMPLES.get((element.tag, attribute), f'{attribute}="1.5"')
     values = []
     for word in text.split():
@@ -137,15 +137,15 @@ def _numbers(element: Element | None, attribute: str, count: int, finite: bool) 
         except ValueError:
             raise ElementError(
                 f'{place(element, attribute)}: {quoted(word)} is not a number; '
-                f'give {wanted}, such as {example}'
+                f'give {allowed}, such as {example}'
             ) from None
     if len(values) != count:
         raise ElementError(
-            f'{place(element, attribute)}: got {len(values)} numbers; give {wanted}, such as {example}'
+            f'{place(element, attribute)}: got {len(values)} numbers; give {allowed}, such as {example}'
         )
     if finite and not all(abs(value) <= LARGEST for value in values):
         raise ElementError(
-            f'{place(element, attribute)}: NaN, infinite or beyond {LARGEST:g}; give {wanted} that '
+            f'{place(element, attribute)}: NaN, infinite or beyond {LARGEST:g}; give {allowed} that '
             f'{"is" if count == 1 else "are"} finite, such as {example}'
         )
     return values

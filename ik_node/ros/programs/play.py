@@ -62,11 +62,11 @@ class Play:
 
     def run(self, checked: CheckReport, loops: int) -> Runner:
         """Run a checked program, say where it is, and return its runner."""
-        runner, told = Runner(checked, loops), (0, '')
+        runner, reported = Runner(checked, loops), (0, '')
         self._player.run(runner, checked.speed)
         while self._player.busy:
-            if runner.active and told != (runner.passes, runner.point):
-                told = runner.passes, runner.point
+            if runner.active and reported != (runner.passes, runner.point):
+                reported = runner.passes, runner.point
                 say(f'{runner.passes + 1}: {quoted(runner.point)}' if loops != 1 else quoted(runner.point))
             self._spin()
         return runner

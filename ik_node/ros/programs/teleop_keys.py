@@ -129,9 +129,9 @@ class KeysNode(ClosableNode):
 
     def _on_status(self, message: Any) -> None:
         code = message.data if isinstance(message, Int8) else message.code
-        said = CODES.get(code, f'status {code}')
-        if said:
-            say(said)
+        sentence = CODES.get(code, f'status {code}')
+        if sentence:
+            say(sentence)
 
     def _read(self) -> None:
         """Read keys until the end, from a terminal or a pipe."""
