@@ -82,8 +82,8 @@ class UnitSize:
 
 
 KNOWN = 2048  # configurations, the same for every goal and seed
-CLUSTERS = 64  # of them; a search starts from one of each
-MOST_CORNERED = 7  # joints of arms whose corners, every joint at a limit, are known ones
+CLUSTERS = 64  # of these configurations; a search starts from one of each
+MOST_CORNERED = 7  # with up to so many joints, configurations with every joint at a limit are among them
 
 
 class KnownPoses:

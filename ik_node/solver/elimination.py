@@ -31,11 +31,11 @@ from ik_node.solver.closed_form import (
 
 @dataclass(frozen=True, eq=False)
 class EliminationForm:
-    """What of the geometry is used, as words, and the constants (k, 15) for kernels.eliminated.
+    """A way to eliminate joints: the property of the geometry that it uses, in words, and its constants.
 
-    deviation: rad or share of the length by which the geometry is off. rejected: other forms that the
-    geometry suggests, and why they are not used. rough: solutions may be missing where several share a
-    root, as at right angles: descents must check.
+    constants (k, 15): for kernels.eliminated. deviation: rad or share of the length by which the geometry
+    misses that property. rejected: other forms that the geometry suggests, and why they are not used. rough:
+    solutions may be missing where several share a root, as at right angles, so descents must check.
     """
 
     name: str
@@ -446,8 +446,8 @@ SETTLED = False, False, 1e-10  # geometry, equations and error of a plan that ne
 def pair_form(arm: Arm, direction: bool) -> EliminationForm | None:
     """Return the elimination by two equations for goals with or without direction; None if there is none.
 
-    For arms with five task joints of special geometry, or fewer and as many as the task has degrees of
-    freedom. Others have infinitely many solutions, or need all joints at once.
+    It serves five task joints of special geometry, and fewer if they are as many as the task has degrees of
+    freedom. Other arms have infinitely many solutions, or need all joints at once.
     """
     chain = chain_of(arm, direction)
     if chain is None:
@@ -889,7 +889,7 @@ def _constant_axis(arm: Arm) -> Array | None:
 
 
 def forms_of(arm: Arm, direction: bool) -> tuple[EliminationForm, ...]:
-    """Return the ways to solve goals with or without direction: what is fast first, what is sure last.
+    """Return the ways to solve goals with or without direction, fastest first, most robust last.
 
     That takes milliseconds, a fifth of a second for some, so it is done for the first goal that needs it.
     """

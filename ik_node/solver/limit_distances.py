@@ -32,7 +32,7 @@ class LimitDistances:
         served = kernels.prepare(names, wait=True)
         if served.stage is not kernels.Stage.READY:
             raise KernelError(str(served))
-        search = RandomRestarts(arm, 'lm', *TOLERANCES, STARTS, np.inf, 0)
+        search = RandomRestarts(arm, 'lm', *TOLERANCES, STARTS, 0)
         form = recognise(arm)
         self._middle = arm.middle
         self._model = (

@@ -48,7 +48,7 @@ def beyond_a_ball(arm: Arm, q: Array) -> tuple[float, Ball | None, str]:
     return worst
 
 
-def ball_in_the_way(search: RandomRestarts, goal: Goal, seed: Array, deadline: float) -> Reason | None:
+def blocking_ball(search: RandomRestarts, goal: Goal, seed: Array, deadline: float) -> Reason | None:
     """Return which ball's limits a solution without them exceeds, None if none is found.
 
     Such a solution shows what excludes it, not that there is no other. deadline: steady() at which
@@ -298,7 +298,7 @@ class Pipeline:
             sentence = f'no solution found from the seed and {found.restarts} random restarts'
             reason = Reason(Cause.SEARCH_ENDED, found.restarts, sentence)
             has_cones = self._arm.has_cones
-            ball = ball_in_the_way(self.search, task.goal, task.seed, task.deadline) if has_cones else None
+            ball = blocking_ball(self.search, task.goal, task.seed, task.deadline) if has_cones else None
             if ball is not None:
                 reason = replace(ball, sentence=f'{sentence}; without its limits {ball.sentence}')
         errors = closest.position_error, closest.direction_error

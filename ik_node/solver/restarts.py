@@ -72,12 +72,11 @@ class RandomRestarts:
         position_tolerance: float,
         direction_tolerance: float,
         restarts: int,
-        time_budget: float,
         random_seed: int,
         schedule: str = 'greedy',
         method_options: Mapping[str, bool] | None = None,
     ) -> None:
-        """Tolerances in m and rad, time_budget in s (inf: none). Raises InputError and MissingError."""
+        """Tolerances in m and rad. Raises InputError and MissingError."""
         if not isinstance(schedule, str) or schedule not in SCHEDULES:
             raise InputError(f'schedule must be one of {", ".join(SCHEDULES)}, got {safe_repr(schedule)}')
         self.method = METHODS[method]
@@ -86,7 +85,6 @@ class RandomRestarts:
         self.arm = arm
         self.direction_tolerance = direction_tolerance
         self.restarts = restarts
-        self.time_budget = time_budget
         self.random_seed = random_seed
         self._name, self._kernel, self.is_lm = method, f'search_{method}', method == 'lm'
         self._first_state = np.array([random_seed], dtype=np.uint64)

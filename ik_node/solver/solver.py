@@ -73,7 +73,7 @@ class Tracker:
         moves = np.abs(other.q - q)
         move = float(moves.max())
         unit = 'm' if self._arm.prismatic[int(moves.argmax())] else 'rad'
-        joint = self._joint_in_the_way(goal, q)
+        joint = self._blocking_joint(goal, q)
         cause = 'at a singularity' if joint is None else f'at the limit of joint "{joint}"'
         sentence = (
             f'the current solution branch ends {cause}; continuing needs a joint motion of {move:.3g} {unit} '
@@ -90,7 +90,7 @@ class Tracker:
         )
         return found
 
-    def _joint_in_the_way(self, goal: Goal, q: Array) -> str | None:
+    def _blocking_joint(self, goal: Goal, q: Array) -> str | None:
         """Return the joint whose limit ends the branch at q (n,): without it the motion can continue."""
         arm = self._arm
         limits = np.where(
@@ -359,7 +359,6 @@ class IkSolver:
             position_tolerance,
             direction_tolerance,
             restarts,
-            self._time_budget,
             random_seed,
             schedule,
             method_options,
