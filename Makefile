@@ -9,9 +9,8 @@ PYTEST := $(RUN) -m pytest -n logical
 ALONE := --max-worker-restart 4 -o cache_dir=.pytest_cache/alone
 AGAIN := $(RUN) -m pytest -o cache_dir=.pytest_cache/alone --last-failed --last-failed-no-failures none
 SETUP := $(PYTHON) tools/set_up.py viewer collision pictures scipy ros-wheels
-# Before the tests: two workers would compile every kernel twice, and a node compiles those that are asked for
-# at low priority, which takes minutes beside tests on all cores.
-COMPILE := $(RUN) -m ik_node.kernels.runtime.build
+# Before the tests: two workers would both wait for it.
+COMPILE := $(RUN) -m ik_node.kernels.build
 
 # A sourced ROS, another active environment or a personal pip setting must not leak into .venv.
 unexport PYTHONHOME PYTHONPATH VIRTUAL_ENV LD_LIBRARY_PATH AMENT_PREFIX_PATH COLCON_PREFIX_PATH
@@ -20,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo arm test first-kernels kernels in-process processes browser nightly near quick check coverage bench compare docs faults newest soak clean
+.PHONY: help demo arm test kernels in-process processes browser nightly near quick check coverage bench compare docs faults newest soak clean
 .PHONY: venv venv-arm venv-test set-up-coverage set-up-newest
 .DEFAULT_GOAL := help
 
@@ -49,21 +48,18 @@ demo: venv  ## Start an arm, the viewer and a goal on a circle; DESCRIPTION_FILE
 arm: venv-arm  ## Drive a real arm with its viewer: SERIAL_PORT=/dev/ttyACM0 or emulated, PROFILE=so100, DESCRIPTION_FILE=my.urdf, SPEED_SCALING=0.5, TORQUE_LIMIT=0.5, ON_EXIT=release, or another option of ik_demo
 	@$(VENV)/bin/ik_demo --serial-port auto --speed-scaling 0.2 $(options)
 
-# What takes one core each goes on at the same time. A node needs the first kernels only.
+# What takes one core each goes on at the same time.
 test:  ## The whole gate, as CI runs it: documentation, every check, and every test but those of make nightly
 	@$(SETUP) many proofs servos sim test docs
-	@$(MAKE) --no-print-directory -j 2 --output-sync=target first-kernels docs check
-	@$(MAKE) --no-print-directory -j 2 --output-sync=target kernels browser
+	@$(COMPILE)
+	@$(MAKE) --no-print-directory -j 2 --output-sync=target browser docs check
 	@$(MAKE) --no-print-directory in-process processes
 
 newest: set-up-newest in-process processes browser  ## Every test with the newest versions of all packages that setup.py allows
 	@$(RUN) -m pytest -q campaigns/test_private_entries.py
 
-first-kernels:
-	@$(COMPILE)
-
 kernels:
-	@$(COMPILE) --all
+	@$(COMPILE)
 
 in-process: kernels  ## The tests that start neither programs nor a browser
 	@$(PYTEST) --max-worker-restart 0 -m 'not process and not browser and not nightly'
@@ -75,7 +71,7 @@ browser:  ## The tests in a browser
 	@$(RUN) -m pytest $(ALONE) test/browser || { [ $$? -eq 1 ] && $(AGAIN) test/browser; }
 
 nightly: check  ## Run all campaigns one after the other, hours; NIGHTLY='slow faults' for some
-	@$(COMPILE) --all
+	@$(COMPILE)
 	@$(RUN) -m campaigns $(NIGHTLY)
 
 # Exit code 5: none of these tests is quick.
@@ -85,7 +81,7 @@ near: venv-test  ## Run the quick tests of the folders that a change touches; SI
 
 quick: venv-test  ## Lint, and run the tests that need neither ROS nor a browser nor much time
 	@$(RUN) -m ruff check
-	@$(COMPILE) --all
+	@$(COMPILE)
 	@$(PYTEST) -q -m 'not slow and not nightly' $(addprefix test/, model cli package control batch teach servos sim)
 
 check: venv-test  ## Lint, formatting, types and who may import whom
@@ -109,11 +105,11 @@ compare: venv-test  ## Measure the local methods side by side, and rewrite docs/
 	@$(RUN) -m benchmarks.compare $(COMPARE)
 
 faults: venv-test  ## 1,000 runs of the node with faults by chance, and a judge; FAULTS='--runs 50 --seed 7' for a part
-	@$(COMPILE) --all
+	@$(COMPILE)
 	@$(RUN) -m campaigns.faults $(FAULTS)
 
 soak: venv-test  ## 30 minutes of goals at 100 Hz: memory, latency, jitter; SOAK='--minutes 2' for less
-	@$(COMPILE) --all
+	@$(COMPILE)
 	@$(RUN) -m benchmarks.soak $(SOAK)
 
 clean:  ## Remove .venv and everything that was built

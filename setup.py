@@ -38,17 +38,20 @@ setup(
         'Typing :: Typed',
     ],
     packages=find_packages(include=[PACKAGE, f'{PACKAGE}.*']),
-    package_data={PACKAGE: ['py.typed'], f'{PACKAGE}.viewer': ['stop_page.html']},
+    package_data={
+        PACKAGE: ['py.typed'],
+        f'{PACKAGE}.kernels.emit': ['*.h'],
+        f'{PACKAGE}.viewer': ['stop_page.html'],
+    },
     data_files=[
         ('share/ament_index/resource_index/packages', [f'resource/{PACKAGE}']),
         (SHARE, ['package.xml']),
         *map(shared, ('launch', 'urdf', 'config', 'config/servos')),
     ],
-    zip_safe=False,  # numba keeps its compiled kernels beside the source
+    zip_safe=False,  # compiled kernels are kept beside the source
     python_requires='>=3.10',
     install_requires=[
         'lxml>=4.8',
-        'numba>=0.57,<0.69',
         'numpy>=1.22',
         'pyyaml>=5.4',
         'ruckig>=0.12.2',
@@ -97,6 +100,7 @@ setup(
             'hypothesis>=6.100',
             'import-linter>=2.5,<3',
             'mcap-ros2-support>=0.6',  # a foreign reader of recordings
+            'numba>=0.57,<0.69',  # an oracle of the tests
             'mypy>=2.4,<2.5',
             'pytest>=9',
             'pytest-xdist>=3.5',

@@ -80,7 +80,7 @@ def _process(package: Path, cache: Path, arguments: list[str]) -> tuple[str, dic
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(
         [sys.executable, *arguments],
-        env={**os.environ, 'PYTHONPATH': str(package), 'NUMBA_CACHE_DIR': str(cache)},
+        env={**os.environ, 'PYTHONPATH': str(package), 'IK_NODE_KERNELS': str(cache)},
         cwd=package,
         capture_output=True,
         text=True,

@@ -31,7 +31,7 @@ TRUNKS = 29  # places of the trunk for which the best branch is looked for
 
 def run(tasks: list[Task], scale: float) -> None:
     """Print all tables."""
-    kernels.prepare(KERNELS, wait=True)
+    kernels.prepare(wait=True)
     _apart(tasks, max(10, round(PAIRS * scale)))
     _together(max(10, round(PAIRS * scale)))
     _tracks(max(100, round(POINTS * scale)))

@@ -97,7 +97,7 @@ def noticed(copy: Path, chosen: list[str]) -> str:
         'IK_NODE_SHARED': str(ROOT.parent / 'shared'),
         'PYTHONDONTWRITEBYTECODE': '1',
     }
-    build = [sys.executable, '-m', 'ik_node.kernels.runtime.build', '--all']
+    build = [sys.executable, '-m', 'ik_node.kernels.build']
     built = subprocess.run(
         build, cwd=copy, env=environment, capture_output=True, check=False, timeout=TIMEOUT
     )

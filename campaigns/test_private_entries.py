@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is used of the inside of numba, viser and websockets: each test names an entry and who needs it.
+"""What is used of the inside of viser and websockets: each test names an entry and who needs it.
 
 setup.py allows versions that do not exist yet. If one changes an entry, its test says which.
 """
@@ -13,32 +13,13 @@ import urllib.request
 from importlib import import_module
 from typing import Any
 
-import numba
 import pytest
 
-RUNTIME = 'ik_node/kernels/runtime'
-PARTS, IMPORT, DECORATOR = (f'{RUNTIME}/{name}.py' for name in ('inner_kernels', 'numba_import', 'compiled'))
 GUARD = 'ik_node/viewer/guard.py'
-CODE, DISPATCHER = 'numba.core.codegen:JITCodeLibrary', 'numba.core.dispatcher:Dispatcher'
 SERVER, CONNECTION = 'websockets.asyncio.server:serve', 'websockets.asyncio.server:ServerConnection'
 
 # entry, the parameters that are given to it or that it is given, and the file that uses it
 ENTRIES = [
-    (f'{CODE}.__init__', 'self codegen name', PARTS),
-    (f'{CODE}._optimize_final_module', 'self', PARTS),
-    (f'{CODE}._finalize_final_module', 'self', PARTS),
-    (f'{CODE}._finalize_dynamic_globals', 'self', PARTS),
-    (f'{CODE}.get_pointer_to_function', 'self name', PARTS),
-    ('numba.core.codegen:JITCPUCodegen.set_env', 'self env_name env', PARTS),
-    (
-        'numba.core.compiler:Compiler.__init__',
-        'self typingctx targetctx library args return_type flags locals',
-        PARTS,
-    ),
-    ('numba.np.linalg:ensure_blas', '', IMPORT),
-    (f'{DISPATCHER}.get_call_template', 'self args kws', DECORATOR),
-    ('numba.core.types:unliteral', 'lit_type', DECORATOR),
-    ('numba.core.types:Array.copy', 'self dtype ndim layout readonly', DECORATOR),
     (f'{SERVER}.__init__', 'self handler host port process_request kwargs', GUARD),
     (f'{CONNECTION}.respond', 'self status text', GUARD),
     ('websockets.http11:Request', 'path headers', GUARD),
@@ -60,38 +41,13 @@ def entry_of(name: str) -> Any:
 
 @pytest.mark.parametrize(('name', 'wanted', 'user'), ENTRIES, ids=[name for name, *_ in ENTRIES])
 def test_an_entry_is_there_and_takes_what_it_is_given(name: str, wanted: str, user: str) -> None:
-    if not name.startswith('numba'):
-        pytest.importorskip('websockets')
+    pytest.importorskip('websockets')
     found = entry_of(name)
     assert callable(found), f'{version_of(name)} has no {name}, which {user} needs'
     parameters = list(inspect.signature(found).parameters)
-    if name.startswith('websockets'):  # a few of many
-        parameters = [one for one in parameters if one in wanted.split()]
+    parameters = [one for one in parameters if one in wanted.split()]  # a few of many
     assert parameters == wanted.split(), (
         f'{name} of {version_of(name)} takes {inspect.signature(found)}, {user} expects {wanted}'
-    )
-
-
-def test_blas_is_looked_for_through_a_name_of_two_modules() -> None:
-    """numba_import.py replaces the one while the other is imported."""
-    linalg, arraymath = import_module('numba.np.linalg'), import_module('numba.np.arraymath')
-    assert inspect.isfunction(linalg.ensure_blas)
-    source = inspect.getsource(arraymath)
-    for line in ('from numba.np.linalg import ensure_blas', 'ensure_blas()'):
-        assert line in source, f'{version_of("numba")} has no {line!r} in arraymath, {IMPORT} expects it'
-
-
-def test_the_folder_of_the_cache_is_read_when_a_function_is_decorated(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(numba.config, 'CACHE_DIR', str(tmp_path))
-
-    def double(x: float) -> float:
-        return 2.0 * x
-
-    kernel = numba.njit(cache=True)(double)
-    monkeypatch.undo()
-    assert kernel(2.0) == 4.0
-    assert list(tmp_path.rglob('*.nbc')), (
-        f'{version_of("numba")} does not read config.CACHE_DIR when it decorates, {DECORATOR} relies on it'
     )
 
 

@@ -81,7 +81,7 @@ def test_the_solver_of_the_wheel_works_with_every_python(wheel, version, tmp_pat
     if python is None:
         pytest.skip(f'there is no Python {version} here')
     programs = installed(wheel, python, tmp_path)
-    run(programs / 'python', '-m', 'ik_node.kernels.runtime.build', '--all', folder=tmp_path)
+    run(programs / 'python', '-m', 'ik_node.kernels.build', folder=tmp_path)
     urdf = tmp_path / 'empty' / 'share' / 'ik_node' / 'urdf'
     assert 'all solved' in run(programs / 'python', '-c', SOLVE, urdf, folder=tmp_path)
     (sample,) = re.findall(

@@ -71,7 +71,7 @@ _MODULES = {name: module for module, names in _NAMES.items() for name in names.s
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name on first use: numba takes a second to load, see start.py for why that matters."""
+    """Import a name on first use: the solver takes a moment to load, see start.py for why that matters."""
     if name not in _MODULES:
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     value = getattr(import_module(f'ik_node.{_MODULES[name]}'), name)

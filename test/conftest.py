@@ -21,8 +21,7 @@ import pytest
 from hypothesis import settings
 from shared_files import shared_path
 
-from ik_node.kernels.runtime.cache import is_there
-from ik_node.kernels.runtime.signatures import SERVING
+from ik_node.kernels import native
 
 # A busy machine is no failure. The same examples every time; IK_NODE_EXPLORE=1 draws others.
 settings.register_profile('ik_node', deadline=None, derandomize='IK_NODE_EXPLORE' not in os.environ)
@@ -47,9 +46,9 @@ ALONE = {
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Compile before anything is tested: uncompiled kernels would be tested for a minute, and slow."""
-    if not hasattr(session.config, 'workerinput') and not all(map(is_there, SERVING)):
-        subprocess.run([sys.executable, '-m', 'ik_node.kernels.runtime.build'], check=True)
+    """Compile before anything is tested: uncompiled kernels are slow."""
+    if not hasattr(session.config, 'workerinput') and native.find() is None:
+        subprocess.run([sys.executable, '-m', 'ik_node.kernels.build'], check=True)
 
 
 @pytest.hookimpl(trylast=True)

@@ -10,14 +10,14 @@ RUN apt-get update && apt-get install -y --no-install-recommends \
     && rm -rf /var/lib/apt/lists/*
 ARG NUMPY='numpy<2'
 RUN python3 -m venv --system-site-packages /ik_packages && /ik_packages/bin/pip install --no-cache-dir \
-    "$NUMPY" 'scipy>=1.9' 'transforms3d>=0.4.1' coal mcap numba ruckig viser websockets yourdfpy mujoco pyserial \
+    "$NUMPY" 'scipy>=1.9' 'transforms3d>=0.4.1' coal mcap ruckig viser websockets yourdfpy mujoco pyserial \
     pytest pytest-xdist hypothesis catkin-pkg
 
 COPY . /ik_ws/src/ik_node
 WORKDIR /ik_ws/src/ik_node
 SHELL ["/bin/bash", "-c"]
 RUN source /opt/ros/$ROS_DISTRO/setup.bash && cd /ik_ws && colcon build --packages-select ik_node && \
-    cd src/ik_node && /ik_packages/bin/python -m ik_node.kernels.runtime.build --all
+    cd src/ik_node && /ik_packages/bin/python -m ik_node.kernels.build
 # The tests of everything that uses a ROS package: what is a stand-in elsewhere is the real one here.
 CMD source /opt/ros/$ROS_DISTRO/setup.bash && source /ik_ws/install/setup.bash && \
     exec /ik_packages/bin/python -m pytest -rs test/launch test/ros test/viewer test/recording \

@@ -226,7 +226,7 @@ def prefer_package() -> None:
 
 def compile_kernels() -> None:
     """Fill the cache of compiled kernels in the background, behind all else that the machine does."""
-    command = [str(PYTHON), '-m', 'ik_node.kernels.runtime.build']
+    command = [str(PYTHON), '-m', 'ik_node.kernels.build']
     subprocess.Popen(
         command,
         cwd=ROOT,

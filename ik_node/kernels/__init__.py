@@ -2,8 +2,8 @@
 """The mathematics: plain functions of arrays; arrays.py describes the arrays that they share.
 
 Call them through this package, as kernels.forward(...): they are plain Python at first, and are replaced by
-their compiled versions, which give the same results, as soon as these are there (see runtime/takeover.py).
-local_lm and search_lm are in methods/lm.py, and likewise for every local method.
+the same kernels in C, which give the same bits, as soon as these are there (see native.py). local_lm and
+search_lm are in methods/lm.py, and likewise for every local method.
 """
 
 from importlib import import_module
@@ -11,9 +11,27 @@ from typing import Any
 
 import numpy as np
 
-from ik_node.kernels.runtime.signatures import KERNELS
-
-# constants, templates, and what only kernels and tests use: never compiled for Python
+# By module, the kernels that Python calls: they are compiled, with all that they call.
+_COMPILED = {
+    'arrays': 'largest_move',
+    'chain': 'forward goal_errors jacobian list_solutions serve_lateral tabulate_poses',
+    'closed_form': 'formula_solutions nearest_by_formula',
+    'closest': 'best_row closest_out_of_reach closest_parallel keep_unused_joints least_possible '
+    'meet_tolerances multistart nearest_positions rank_starts wrap_rows_into_limits',
+    'elimination.solutions': 'eliminated',
+    'methods.ccd': 'local_ccd search_ccd',
+    'methods.dls': 'local_dls search_dls',
+    'methods.fabrik': 'local_fabrik search_fabrik',
+    'methods.lm': 'local_lm search_lm',
+    'methods.transpose': 'local_transpose search_transpose',
+    'redundancy': 'find_families',
+    'search': 'estimate_misses explore limit_distances out_of_reach reached_directions solve_many '
+    'start_within',
+    'tracking': 'advance best_branch blend_limits chase drift fit_parabola follow formula_path '
+    'is_smooth note_demand',
+    'trees': 'advance_limbs search_tree search_tree_transpose settle_tree solve_outwards',
+}
+# Constants, templates, and what only kernels and tests use: Python's own.
 _OTHERS = {
     'arrays': 'DISTINCT FAR_TURNED ROOT_SLACK align_about_axis best_turn clamp_turn rotate_quaternion',
     'chain': 'BALL_ROWS angle_between clip excess_of_balls next_random perturb squared_errors',
@@ -23,14 +41,14 @@ _OTHERS = {
     'elimination.pair': 'pair_candidates',
     'methods.ccd': 'turn_ball',
     'methods.driver': 'INFORMED PATIENCE accepted anneal next_start',
-    'methods.lm': 'local_lm',
+    'native': 'KernelState Stage prepare ready state',
     'polynomials': 'quartic_roots',
     'redundancy': 'turns_freely',
-    'runtime.takeover': 'KernelState Stage prepare ready state',
     'search': 'ATTEMPTS',
     'tracking': 'BEND LARGE_MOVE',
 }
-_OVERFLOWING = 'next_random', 'perturb'  # compiled code warns of no overflow either
+KERNELS = {name: module for module, names in _COMPILED.items() for name in names.split()}
+_OVERFLOWING = 'next_random', 'perturb'  # C warns of no overflow either
 _MODULES = {name: module for module, names in _OTHERS.items() for name in names.split()} | KERNELS
 
 

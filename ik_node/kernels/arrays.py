@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from math import ceil, cos, floor, nan, pi, sqrt
 
-from .runtime.compiled import compiled
+from .language import F1, R1, compiled
 
 # The arrays that kernels share, and names for their columns.
 #
@@ -56,11 +56,16 @@ DEVIATION, SIGN3, SIGN4 = range(3)  # of row SIGNS: rad or share of SIZE, 0 if e
 
 
 @compiled
+def squared(x):
+    """Return x * x: pow differs from it in the last bit."""
+    return x * x
+
+
+@compiled
 def copy(source, target):
     """Write target (k,) from source (at least k).
 
-    A loop, because numba compiles a slice assignment with a message for arrays that do not fit: strings and
-    all, in every kernel, half a second each time.
+    A loop: emit/ does not translate the assignment of an array to another one.
     """
     for i in range(target.shape[0]):
         target[i] = source[i]
@@ -98,7 +103,7 @@ def append(found, count, q):
 
 
 @compiled
-def largest_move(period, a, b):
+def largest_move(period: R1, a: F1, b: F1):
     """Largest single joint move between configurations a and b (n,), whole periods left out."""
     most = 0.0
     for i in range(a.shape[0]):

@@ -29,9 +29,10 @@ from .arrays import (
     harmonics,
     largest_difference,
     largest_move,
+    squared,
     wrap_into_limits,
 )
-from .runtime.compiled import compiled
+from .language import F0, F1, F2, I0, R1, R2, compiled
 
 # Ball joints: the cone of their swing and the limits of their twist.
 #
@@ -226,7 +227,7 @@ def near_pole(q, limits, row):
 
 
 @compiled
-def forward(joints, tool, q, frames):
+def forward(joints: R2, tool: R1, q: F1, frames: F2):
     """Forward kinematics: write frames at q (n,). Product of exponentials, base to tip."""
     m = joints.shape[0]
     r00, r01, r02 = 1.0, 0.0, 0.0
@@ -282,7 +283,7 @@ def forward(joints, tool, q, frames):
 
 
 @compiled
-def jacobian(joints, frames, out):
+def jacobian(joints: R2, frames: F2, out: F2):
     """Write d(tool point, tool axis)/dq into out (n, 6), a row per variable, from frames at q."""
     m = joints.shape[0]
     out[:, :] = 0.0
@@ -319,7 +320,7 @@ def angle_between(a, b):
 
 
 @compiled
-def goal_errors(joints, frames, goal):
+def goal_errors(joints: R2, frames: F2, goal: F1):
     """Return (position error [m], direction error [rad]; 0 if no direction is asked for)."""
     m = joints.shape[0]
     x, y, z = (
@@ -461,7 +462,7 @@ def perturb(best, limits, temperature, state, q):
 
 
 @compiled
-def tabulate_poses(joints, tool, samples, weight, table):
+def tabulate_poses(joints: R2, tool: R1, samples: F2, weight: F0, table: F2):
     """Fill table (n + 6, K) from samples (K, n): configurations, tool points, weighted tool axes."""
     n = samples.shape[1]
     frames = np.empty((2 * joints.shape[0] + 3, 3))
@@ -484,12 +485,12 @@ def squared_distances(table, goal, weight, distances):
     dx, dy, dz = table[n + 3], table[n + 4], table[n + 5]
     if isnan(goal[DIRECTION]):
         for k in range(distances.shape[0]):
-            distances[k] = (px[k] - x) ** 2 + (py[k] - y) ** 2 + (pz[k] - z) ** 2
+            distances[k] = squared(px[k] - x) + squared(py[k] - y) + squared(pz[k] - z)
         return
     u, v, w = weight * goal[DIRECTION], weight * goal[DIRECTION + 1], weight * goal[DIRECTION + 2]
     for k in range(distances.shape[0]):
-        position = (px[k] - x) ** 2 + (py[k] - y) ** 2 + (pz[k] - z) ** 2
-        distances[k] = position + (dx[k] - u) ** 2 + (dy[k] - v) ** 2 + (dz[k] - w) ** 2
+        position = squared(px[k] - x) + squared(py[k] - y) + squared(pz[k] - z)
+        distances[k] = position + squared(dx[k] - u) + squared(dy[k] - v) + squared(dz[k] - w)
 
 
 @compiled
@@ -501,7 +502,7 @@ def distances_but_nearest(table, goal, weight, taken, distances):
 
 
 @compiled
-def serve_lateral(joints, tool, limits, goal, roll, seed, q):
+def serve_lateral(joints: R2, tool: R1, limits: R2, goal: F1, roll: I0, seed: F1, q: F1):
     """Turn joint roll of q (n,), in place, so that the tool's lateral axis comes nearest to the goal's.
 
     roll: the last joint, whose axis is the tool axis, so that nothing else moves; -1 where there is none.
@@ -538,7 +539,18 @@ EXACT_WHOLE = 2.0**52  # doubles from here on are whole numbers
 
 
 @compiled
-def list_solutions(joints, tool, limits, period, goal, options, start, seed, found, count):
+def list_solutions(
+    joints: R2,
+    tool: R1,
+    limits: R2,
+    period: R1,
+    goal: F1,
+    options: F1,
+    start: F1,
+    seed: F1,
+    found: F2,
+    count: I0,
+):
     """Return all whole-turn variants (k, n) of the solutions found (count, n), and their errors (k, 2).
 
     Errors in m and rad. Best first: least largest single joint move from seed (n,), then most distance to the

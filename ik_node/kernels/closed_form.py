@@ -36,12 +36,13 @@ from .arrays import (
     harmonics,
     largest_difference,
     rotate_axis_angle,
+    squared,
     wrap_into_limits,
 )
 from .chain import add_solution, clip, forward, goal_errors, jacobian, met, squared_errors
+from .language import F1, F2, R1, R2, compiled
 from .methods.lm import descend_lm
 from .polynomials import quartic_roots
-from .runtime.compiled import compiled
 
 
 @compiled
@@ -456,7 +457,7 @@ def polish_and_check(joints, tool, limits, goal, options, q, frames):
     forward(joints, tool, q, frames)
     position, direction = squared_errors(joints, frames, goal)
     far = max(5.0 * HOPELESS * options[WEIGHT], options[POSITION_TOLERANCE])
-    if position > far * far or direction > max(HOPELESS, options[CHORD_TOLERANCE]) ** 2:
+    if position > far * far or direction > squared(max(HOPELESS, options[CHORD_TOLERANCE])):
         return False, inf, inf
     if position > EXACT * EXACT or direction > EXACT * EXACT:
         work = np.empty((3 * q.shape[0] + 4, max(q.shape[0], 6)))
@@ -575,7 +576,7 @@ def nearest_solution(joints, tool, limits, form, goal, options, seed, q):
 
 
 @compiled
-def nearest_by_formula(model, goal, q):
+def nearest_by_formula(model: F1, goal: F1, q: F1):
     """nearest_solution near q (5,), written into q if solved, for an arm in one array.
 
     model: joints, tool, limits, form and options in a row; a call from Python costs less with fewer arrays.
@@ -610,7 +611,9 @@ def has_free_joint(joints, form, frames, work):
 
 
 @compiled
-def formula_solutions(joints, tool, limits, period, form, goal, options, seed, found):
+def formula_solutions(
+    joints: R2, tool: R1, limits: R2, period: R1, form: R2, goal: F1, options: F1, seed: F1, found: F2
+):
     """Every closed-form solution within the limits, turned nearest to seed (5,); limits may be infinite.
 
     Each is polished and checked by FK on the true model. Returns (the number of rows of found (16, 5),

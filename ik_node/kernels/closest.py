@@ -39,13 +39,14 @@ from .arrays import (
     harmonics,
     largest_difference,
     rotate_axis_angle,
+    squared,
     stops_within_a_turn,
     wrap_into_limits,
 )
 from .chain import angle_between, clip, excess_of_balls, forward, goal_errors, hold_in_balls, keep_in_balls
 from .closed_form import EXACT
+from .language import F0, F1, F2, I0, I1, R1, R2, compiled
 from .methods.lm import FIRST_DAMPING, descend_lm
-from .runtime.compiled import compiled
 
 SURE = 1e-4  # below this damping the gain of a step is about twice that of the minimum of its quadratic model
 OPTIMISM = 2.0  # a descent is given up if this many times that gain is not enough
@@ -346,7 +347,7 @@ def refine_together(joints, tool, limits, goal, ladder, table, errors, count, fr
         for row in range(count):
             position, direction = errors[row, 0], errors[row, 1]
             bound = position * position - square * (pi * pi - direction * direction)
-            seen = bound > (least + EQUAL) ** 2
+            seen = bound > squared(least + EQUAL)
             for i in range(kept):
                 seen = seen or largest_difference(table[i], table[row]) < SAME_BASIN
             if not seen:
@@ -366,7 +367,7 @@ def restore_position(joints, tool, limits, goal, least, table, errors, count, fr
 
 
 @compiled
-def best_row(errors, table, count, seed, tolerance):
+def best_row(errors: F2, table: F2, count: I0, seed: F1, tolerance: F0):
     """Index of the best of count rows: least position error, then direction error, then nearest to seed.
 
     errors (k, 2) [m, rad], table (k, n). Position errors within tolerance [m] count as equal, so does what
@@ -389,7 +390,7 @@ def best_row(errors, table, count, seed, tolerance):
 
 
 @compiled
-def keep_unused_joints(joints, tool, limits, goal, seed, q):
+def keep_unused_joints(joints: R2, tool: R1, limits: R2, goal: F1, seed: F1, q: F1):
     """Set joints of q (n,), in place, to their positions in seed where that leaves the errors unchanged.
 
     So joints that do not matter stay still: the roll of a tool, or one axis of a straight wrist.
@@ -428,13 +429,13 @@ def value_of(position, direction, weight, least):
     """What errors in m and rad count for [rad]; see multistart. Infinite if they exceed the position."""
     if least < inf:
         return direction if position <= least + EQUAL else inf
-    return sqrt((position / weight) ** 2 + direction * direction)
+    return sqrt(squared(position / weight) + direction * direction)
 
 
 @compiled
 def multistart(
-    joints, tool, limits, goal, options, wide, narrow, given, known, ranked, first, last, table, errors,
-    marks, count, least,
+    joints: R2, tool: R1, limits: R2, goal: F1, options: F1, wide: F1, narrow: F1, given: F2, known: F2,
+    ranked: I1, first: I0, last: I0, table: F2, errors: F2, marks: F2, count: I0, least: F0,
 ):  # fmt: skip
     """Descents number first to last - 1, from given (k, n), then from columns ranked of known (n + 6, K).
 
@@ -505,7 +506,7 @@ def multistart(
 
 
 @compiled
-def wrap_rows_into_limits(limits, period, seed, table, count):
+def wrap_rows_into_limits(limits: R2, period: R1, seed: F1, table: F2, count: I0):
     """Turn the joints of count rows of table (k, n) into the limits again, nearest to seed (n,)."""
     for k in range(count):
         for i in range(seed.shape[0]):
@@ -842,9 +843,9 @@ def speeds(form, goal):
     for i in range(3):
         height += u[i] * (r4[i] - r2[i])
     for a, b in ((r2, r1), (r5, r4), (p0, r5)):
-        reach += sqrt((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2 + (a[2] - b[2]) ** 2)
+        reach += sqrt(squared(a[0] - b[0]) + squared(a[1] - b[1]) + squared(a[2] - b[2]))
     for link in (form[LINK1], form[LINK2]):
-        reach += sqrt(link[0] ** 2 + link[1] ** 2 + link[2] ** 2)
+        reach += sqrt(squared(link[0]) + squared(link[1]) + squared(link[2]))
     turning = off_axis(w1, goal[0] - r1[0], goal[1] - r1[1], goal[2] - r1[2])
     slow = off_axis(form[W5], p0[0] - r5[0], p0[1] - r5[1], p0[2] - r5[2])
     return min(reach + abs(height), turning), slow, turning
@@ -967,13 +968,13 @@ NUMBER, ROWS, HIT = range(
 
 
 @compiled
-def least_possible(shells, goal):
+def least_possible(shells: R2, goal: F1):
     """Lower bound of the distance [m] of tool point and goal at any joint positions; see out_of_reach."""
     bound = 0.0
     for k in range(shells.shape[0]):
         square = 0.0
         for i in range(3):
-            square += (goal[i] - shells[k, i]) ** 2
+            square += squared(goal[i] - shells[k, i])
         distance = sqrt(square)
         bound = max(bound, distance - shells[k, 4], shells[k, 3] - distance)
     return bound
@@ -1011,7 +1012,8 @@ def keep_nearest(table, errors, count, q, position, direction):
 
 @compiled
 def nearest_positions(
-    joints, tool, limits, goal, options, bound, known, ranked, given, descents, progress, table, errors
+    joints: R2, tool: R1, limits: R2, goal: F1, options: F1, bound: F0, known: F2, ranked: I1, given:
+    F2, descents: I0, progress: I1, table: F2, errors: F2,
 ):  # fmt: skip
     """So many descents more of the position alone; returns whether no others are left, or of use.
 
@@ -1082,7 +1084,9 @@ def turn_in_place(joints, tool, limits, goal, ladder, table, errors, count, fram
 
 
 @compiled
-def closest_out_of_reach(joints, tool, limits, goal, ladder, near, table, errors, count):
+def closest_out_of_reach(
+    joints: R2, tool: R1, limits: R2, goal: F1, ladder: F1, near: F1, table: F2, errors: F2, count: I0
+):
     """From count rows of least position error: least direction error, for a goal that is out of reach.
 
     table (2 count + 1, n), errors (2 count + 1, 2) [m, rad]. Returns the new count.
@@ -1240,7 +1244,20 @@ def least_distances(
 
 
 @compiled
-def closest_parallel(joints, tool, limits, opened, period, form, goal, narrow, seed, found, table, errors):
+def closest_parallel(
+    joints: R2,
+    tool: R1,
+    limits: R2,
+    opened: R2,
+    period: R1,
+    form: R2,
+    goal: F1,
+    narrow: F1,
+    seed: F1,
+    found: F1,
+    table: F2,
+    errors: F2,
+):
     """Closest configurations of an arm with parallel axes 2, 3, 4: by formula, refined on the true model.
 
     opened (2, 5): the limits, infinite where a joint turns all the way round. found (5,): one more place
@@ -1339,7 +1356,8 @@ def weigh(joints, tool, limits, goal, distance, angle, usual, q, frames, work):
 
 @compiled
 def meet_tolerances(
-    joints, tool, limits, goal, options, angle, given, known, ranked, first, last, marks, q
+    joints: R2, tool: R1, limits: R2, goal: F1, options: F1, angle: F0, given: F2, known: F2, ranked:
+    I1, first: I0, last: I0, marks: F2, q: F1,
 ):  # fmt: skip
     """Descents number first to last - 1 to within both tolerances, from given (k, n), then columns ranked.
 
@@ -1368,7 +1386,7 @@ def meet_tolerances(
 
 
 @compiled
-def rank_starts(known, ends, goal, weight, values, ranked):
+def rank_starts(known: F2, ends: I1, goal: F1, weight: F0, values: F1, ranked: I1):
     """Write into ranked (c,) the columns of known (n + 6, K) with tool poses near goal, nearest first.
 
     One of each cluster of columns; ends (c,) says where these end. weight [m/rad] of the direction; 0: the
@@ -1379,12 +1397,12 @@ def rank_starts(known, ends, goal, weight, values, ranked):
     px, py, pz = known[n], known[n + 1], known[n + 2]
     dx, dy, dz = known[n + 3], known[n + 4], known[n + 5]
     for k in range(values.shape[0]):
-        values[k] = (px[k] - x) ** 2 + (py[k] - y) ** 2 + (pz[k] - z) ** 2
+        values[k] = squared(px[k] - x) + squared(py[k] - y) + squared(pz[k] - z)
     if weight > 0.0:
         square = weight * weight
         u, v, w = goal[DIRECTION], goal[DIRECTION + 1], goal[DIRECTION + 2]
         for k in range(values.shape[0]):
-            values[k] += square * ((dx[k] - u) ** 2 + (dy[k] - v) ** 2 + (dz[k] - w) ** 2)
+            values[k] += square * (squared(dx[k] - u) + squared(dy[k] - v) + squared(dz[k] - w))
     column = 0
     for cluster in range(ends.shape[0]):
         best, least = column, inf

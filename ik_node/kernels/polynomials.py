@@ -6,7 +6,7 @@ from __future__ import annotations
 from math import atan2, cos, frexp, ldexp, sin, sqrt
 
 from .arrays import ROOT_SLACK
-from .runtime.compiled import compiled
+from .language import compiled
 
 MOST_SWEEPS = 80  # per eigenvalue; ten are rare
 PATIENCE = 25  # sweeps after which an entry counts as zero beside the whole matrix, not its neighbours

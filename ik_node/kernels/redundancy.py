@@ -14,12 +14,13 @@ from .arrays import (
     add_distinct,
     copy,
     largest_move,
+    squared,
     wrap_into_limits,
 )
 from .chain import damped_step, forward, met, normal_equations, perturb, squared_errors
 from .closed_form import EXACT, polish_and_check
+from .language import F1, F2, I0, I1, R1, R2, U1, compiled
 from .methods.lm import FIRST_DAMPING, descend_lm
-from .runtime.compiled import compiled
 
 # Curves of solutions of arms with one spare joint, step by step.
 #
@@ -116,7 +117,7 @@ def step_along(curve, length, q, trial):
     # the correction measures how much the curve is bent here
     total = 0.0
     for i in range(n):
-        total += (trial[i] - q[i] - length * along[i]) ** 2
+        total += squared(trial[i] - q[i] - length * along[i])
     return sqrt(total) / length, stop
 
 
@@ -172,7 +173,7 @@ def closes(curve, period, length, start, q, out):
         if largest < SAME:
             return True
         distance += ahead
-        far = square > (1.5 * length) ** 2 if trials == 0 else abs(ahead) < CLOSE
+        far = square > squared(1.5 * length) if trials == 0 else abs(ahead) < CLOSE
         if far or not -0.2 * length < distance < 1.2 * length:
             return False
         bent, _ = step_along(curve, distance, q, out)
@@ -195,7 +196,7 @@ def approach(joints, tool, limits, goal, options, seed, q, scratch, frames, work
     for i in range(n):
         free[i] = 0.0 if limits[0, i] == limits[1, i] else 1.0
         along[i] = 1.0 / (1.0 + i)
-        least += (q[i] - seed[i]) ** 2
+        least += squared(q[i] - seed[i])
     length = 0.5 * LONGEST
     while length > NEAREST:
         forward(joints, tool, q, frames)
@@ -210,7 +211,7 @@ def approach(joints, tool, limits, goal, options, seed, q, scratch, frames, work
         bent, _ = step_along(curve, length, q, trial)
         total = 0.0
         for i in range(n):
-            total += (trial[i] - seed[i]) ** 2
+            total += squared(trial[i] - seed[i])
         if bent <= BENT and total < least - GAIN * length * length:
             least = total
             copy(trial, q)
@@ -282,7 +283,7 @@ def add_member(limits, period, seed, turned, piece, best, least):
     for i in range(turned.shape[0]):
         if turns_freely(limits, period, i):
             turned[i] = wrap_into_limits(turned[i], seed[i], limits[0, i], limits[1, i])
-        total += (turned[i] - seed[i]) ** 2
+        total += squared(turned[i] - seed[i])
     if total < least[piece]:
         least[piece] = total
         copy(turned, best[piece])
@@ -415,20 +416,20 @@ def new_piece(pieces, least):
 
 @compiled
 def find_families(
-    joints,
-    tool,
-    limits,
-    opened,
-    period,
-    goal,
-    options,
-    grid,
-    first,
-    known,
-    descents,
-    state,
-    seed,
-    found,
+    joints: R2,
+    tool: R1,
+    limits: R2,
+    opened: R2,
+    period: R1,
+    goal: F1,
+    options: F1,
+    grid: F1,
+    first: I1,
+    known: F2,
+    descents: I0,
+    state: U1,
+    seed: F1,
+    found: F2,
 ):
     """Write the member nearest to seed (n,) of each family of solutions into the rows of found; how many.
 

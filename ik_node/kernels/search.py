@@ -18,6 +18,7 @@ from .arrays import (
     WEIGHT,
     copy,
     copy_column,
+    squared,
 )
 from .chain import (
     add_solution,
@@ -32,14 +33,14 @@ from .chain import (
     stop_at_edges,
 )
 from .closed_form import EXACT, MOST_CANDIDATES, formula_solutions, nearest_solution, polish_and_check
+from .language import B0, B1, F0, F1, F2, I0, R1, R2, U1, compiled
 from .methods.lm import FIRST_DAMPING, descend_lm, search_lm
-from .runtime.compiled import compiled
 
 SLIDE_END = 1e-7  # rad or m: a self-motion has been followed to its end when steps get shorter
 
 
 @compiled
-def start_within(limits, seed, start):
+def start_within(limits: R2, seed: F1, start: F1):
     """Write seed (n,), clipped to limits, into start (n,); 0 where a joint is turned too far to tell."""
     copy(seed, start)
     clip(start, limits)
@@ -97,7 +98,7 @@ def nearest_on_self_motion(joints, tool, limits, goal, options, seed, q, frames,
         largest, before, square, change = 0.0, 0.0, 0.0, 0.0
         for i in range(n):
             largest = max(largest, abs(step[i]))
-            before += (q[i] - seed[i]) ** 2
+            before += squared(q[i] - seed[i])
             square += moved[i] * moved[i]
             change += moved[i] * (last[i] - step[i])
         share = square / change if square < 10.0 * change else 10.0
@@ -118,7 +119,7 @@ def nearest_on_self_motion(joints, tool, limits, goal, options, seed, q, frames,
             if met(position, direction, options):
                 after = 0.0
                 for i in range(n):
-                    after += (trial[i] - seed[i]) ** 2
+                    after += squared(trial[i] - seed[i])
                 nearer = after < before
             share *= 0.5
         if not nearer:
@@ -128,7 +129,20 @@ def nearest_on_self_motion(joints, tool, limits, goal, options, seed, q, frames,
 
 
 @compiled
-def explore(joints, tool, limits, period, goal, options, descents, state, seed, redundant, found, count):
+def explore(
+    joints: R2,
+    tool: R1,
+    limits: R2,
+    period: R1,
+    goal: F1,
+    options: F1,
+    descents: I0,
+    state: U1,
+    seed: F1,
+    redundant: B0,
+    found: F2,
+    count: I0,
+):
     """Descents from uniform random configurations; distinct solutions are appended to found (k, n).
 
     redundant: the arm has more joints than the task needs; each solution is then represented by the
@@ -161,7 +175,7 @@ ANOTHER = 0.5  # rad or m: of those that differ by so much from the ones tried b
 
 
 @compiled
-def out_of_reach(shells, goal, tolerance):
+def out_of_reach(shells: R2, goal: F1, tolerance: F0):
     """1 if the position of goal is too far for a shell by more than tolerance [m], -1 if too near, else 0.
 
     shells (k, 5): centre (3), least and largest distance of the tool point from it.
@@ -214,7 +228,17 @@ def nearest_untried(table, count, direction, tried):
 
 @compiled
 def reached_directions(
-    joints, tool, limits, options, place, directions, cosine, starts, state, table, reached
+    joints: R2,
+    tool: R1,
+    limits: R2,
+    options: F1,
+    place: R1,
+    directions: R2,
+    cosine: F0,
+    starts: I0,
+    state: U1,
+    table: F2,
+    reached: B1,
 ):
     """Mark in reached (k,) the directions (k, 3) that the tool axis can take with the tool at place (3,).
 
@@ -270,8 +294,8 @@ def reached_directions(
 
 @compiled
 def solve_many(
-    joints, tool, limits, form, trusted, goals, shells, options, table, descents, random_seed, seeds, q,
-    errors, solved,
+    joints: R2, tool: R1, limits: R2, form: R2, trusted: B0, goals: F2, shells: R2, options: F1, table:
+    F2, descents: I0, random_seed: I0, seeds: F2, q: F2, errors: F2, solved: B1,
 ):  # fmt: skip
     """Solve goals (N, 9) one after the other, each by formula if form has one, then by a few descents.
 
@@ -387,8 +411,8 @@ def farthest_by_descents(joints, tool, limits, period, goal, options, table, sta
 
 @compiled
 def limit_distances(
-    joints, tool, limits, period, form, trusted, goals, shells, options, table, starts, q, found, distances,
-    solved,
+    joints: R2, tool: R1, limits: R2, period: R1, form: R2, trusted: B0, goals: F2, shells: R2, options:
+    F1, table: F2, starts: I0, q: F1, found: F2, distances: F1, solved: B1,
 ):  # fmt: skip
     """Write for each of goals (N, 9) the solution farthest from the joint limits, and its distance to them.
 
@@ -424,7 +448,9 @@ def limit_distances(
 
 
 @compiled
-def estimate_misses(joints, tool, limits, goals, options, table, distances, misses):
+def estimate_misses(
+    joints: R2, tool: R1, limits: R2, goals: F2, options: F1, table: F2, distances: F1, misses: F1
+):
     """Write by how much [m] each of goals (N, 9) of distance -inf is missed, 0 for others, into misses (N,).
 
     A descent from the pose of table nearest to the goal tells; options weigh a direction against a position.

@@ -30,8 +30,8 @@ from .chain import (
     squared_errors,
 )
 from .closed_form import formula_solutions, nearest_solution
+from .language import F0, F1, F2, F3, I1, I2, R1, R2, compiled
 from .methods.lm import descend_lm
-from .runtime.compiled import compiled
 
 SMALLEST_SHARE = 1.0 / 4096.0  # of a step: where even this is not a smooth motion, the branch has ended
 BEND = 0.3  # a joint move may miss its linear prediction by this share and still be the same branch
@@ -80,7 +80,7 @@ def predict(joints, tool, limits, goal, options, q, frames, work, step):
 
 
 @compiled
-def follow(joints, tool, limits, goal, options, q, work):
+def follow(joints: R2, tool: R1, limits: R2, goal: F1, options: F1, q: F1, work: F2):
     """Move q (n,) to goal without leaving its branch, in place.
 
     The way to goal is cut until each piece moves the joints as its linear prediction says; where
@@ -159,7 +159,7 @@ def passes_between(joints, tool, limits, goal, options, q, arrived, move, frames
 
 
 @compiled
-def is_smooth(joints, tool, limits, goal, options, q, arrived, work):
+def is_smooth(joints: R2, tool: R1, limits: R2, goal: F1, options: F1, q: F1, arrived: F1, work: F2):
     """Whether arrived (n,), a solution of goal, continues the branch of q (n,)."""
     n = q.shape[0]
     frames = np.empty((2 * joints.shape[0] + 3, 3))
@@ -195,7 +195,7 @@ def leave_null_space(joints, tool, goal, options, q, step, frames, work):
 
 
 @compiled
-def advance(joints, tool, limits, form, goal, options, q, before, work):
+def advance(joints: R2, tool: R1, limits: R2, form: R2, goal: F1, options: F1, q: F1, before: F1, work: F2):
     """Move q (n,) on to goal along its branch, in place: the nearest solution if it is a smooth step.
 
     before (n,): the configuration before q, or q itself. What is nearest is measured from where the
@@ -247,7 +247,18 @@ NEAR_BY = 0.05  # rad or m: solutions of neighbouring goals that differ by less 
 
 
 @compiled
-def formula_path(joints, tool, limits, period, form, goals, options, seed, found, counts):
+def formula_path(
+    joints: R2,
+    tool: R1,
+    limits: R2,
+    period: R1,
+    form: R2,
+    goals: F2,
+    options: F1,
+    seed: F1,
+    found: F3,
+    counts: I1,
+):
     """formula_solutions of every goal (N, 9) into found (N, 16, n) and counts (N,).
 
     If none is near a solution of the goal before, a descent from that one finds what the formula leaves
@@ -274,7 +285,7 @@ def formula_path(joints, tool, limits, period, form, goals, options, seed, found
 
 
 @compiled
-def best_branch(period, found, counts, seed, costs, came_from, choice):
+def best_branch(period: R1, found: F3, counts: I1, seed: F1, costs: F2, came_from: I2, choice: I1):
     """Choose one row of found (N, k, n) per point so that the largest joint move is least.
 
     Dynamic programming twice: first for the least largest move, then for the least sum of moves
@@ -337,7 +348,7 @@ HALVINGS = 12  # for a jerk that stops a joint at a place
 
 
 @compiled
-def fit_parabola(times, samples, parabola):
+def fit_parabola(times: F1, samples: F2, parabola: F2):
     """Fit parabolas to samples (k, n) at times (k,) by least squares; return whether the times allow it.
 
     parabola (3, n): place and rate at the last of the times, and half the bend.
@@ -370,7 +381,7 @@ def fit_parabola(times, samples, parabola):
 
 
 @compiled
-def note_demand(target, limits, peaks, smooth, dt):
+def note_demand(target: F2, limits: R2, peaks: F2, smooth: F1, dt: F0):
     """Note what following target needs as shares of the limits, and return the largest, and its speed.
 
     peaks (2, n): of velocity and acceleration; they decay. smooth (n,): the acceleration, smoothed.
@@ -390,7 +401,7 @@ def note_demand(target, limits, peaks, smooth, dt):
 
 
 @compiled
-def drift(calm, target, limits, share, dt):
+def drift(calm: F2, target: F2, limits: R2, share: F0, dt: F0):
     """Move the calm point on: straight to the target, slowly. The joints do 1 - share of its motion."""
     n = calm.shape[1]
     scale = 1.0
@@ -400,13 +411,13 @@ def drift(calm, target, limits, share, dt):
             scale = min(scale, most / wish)
     for i in range(n):
         velocity = scale * DRIFT * (target[0, i] - calm[0, i])
-        jerk = STEADYING**2 * (velocity - calm[1, i]) - 2.0 * STEADYING * calm[2, i]
+        jerk = STEADYING * STEADYING * (velocity - calm[1, i]) - 2.0 * STEADYING * calm[2, i]
         most = limits[2, i] / (1.0 - min(share, SHARE_AFTER_HIT))
         _advance(calm, i, max(-most, min(jerk, most)), dt)
 
 
 @compiled
-def blend_limits(calm, target, limits, peaks, size, share, dt):
+def blend_limits(calm: F2, target: F2, limits: R2, peaks: F2, size: F1, share: F0, dt: F0):
     """Find how fast the share may change: its velocity, acceleration and jerk limits, [1/s] and so on.
 
     peaks: see note_demand. size (n,): the largest distances lately between target and calm point.
@@ -427,7 +438,7 @@ def blend_limits(calm, target, limits, peaks, size, share, dt):
 
 
 @compiled
-def chase(now, calm, target, limits, turns, blend, pole, deficit, dt):
+def chase(now: F2, calm: F2, target: F2, limits: R2, turns: F2, blend: F1, pole: F0, deficit: F1, dt: F0):
     """Move the joints on towards the blend of calm and target, with three poles at -pole [1/s].
 
     calm, target: where these are after the step. turns (2, n): the lowest and highest positions that the
@@ -444,8 +455,8 @@ def chase(now, calm, target, limits, turns, blend, pole, deficit, dt):
         velocity = calm[1, i] + k * fast + rate * gap - acceleration * dt
         position = calm[0, i] + k * gap - (velocity + 0.5 * acceleration * dt) * dt
         desired = (
-            pole**3 * (position - now[0, i])
-            + 3.0 * pole**2 * (velocity - now[1, i])
+            pole * (pole * pole) * (position - now[0, i])
+            + 3.0 * (pole * pole) * (velocity - now[1, i])
             + 3.0 * pole * (acceleration - now[2, i])
         )
         jerk = _limited(now, i, desired, limits, dt)
@@ -464,10 +475,10 @@ def _limited(now, i, jerk, limits, dt):
     # The largest acceleration after dt that can end, at the jerk limit, before the speed exceeds its limit:
     # v + (a + x) dt / 2 + x^2 / (2 j) = limit, solved for x.
     half = 0.5 * dt * most
-    fastest = max(fastest - most * dt**2 / 8.0, 0.9 * fastest)  # within dt it may be faster
+    fastest = max(fastest - most * (dt * dt) / 8.0, 0.9 * fastest)  # within dt it may be faster
     coming = now[1, i] + 0.5 * dt * now[2, i]
-    high = min(hardest, sqrt(max(half**2 + 2.0 * most * (fastest - coming), 0.0)) - half)
-    low = min(hardest, sqrt(max(half**2 + 2.0 * most * (fastest + coming), 0.0)) - half)
+    high = min(hardest, sqrt(max(half * half + 2.0 * most * (fastest - coming), 0.0)) - half)
+    low = min(hardest, sqrt(max(half * half + 2.0 * most * (fastest + coming), 0.0)) - half)
     jerk = max(-most, min(jerk, most))
     acceleration = min(max(now[2, i] + jerk * dt, -low), high)
     return max(-most, min((acceleration - now[2, i]) / dt, most))

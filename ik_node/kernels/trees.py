@@ -18,6 +18,7 @@ from .arrays import (
     STALL,
     WEIGHT,
     copy,
+    squared,
 )
 from .chain import (
     LEAST_DAMPING,
@@ -32,11 +33,10 @@ from .chain import (
 )
 from .closed_form import nearest_solution
 from .closest import bounded_step, curved_equations, move_and_gain, next_damping, shorten
+from .language import F0, F1, F2, I0, I1, I2, R2, R3, U1, compiled, specialised
 from .methods.driver import AIM, keeps_improving
 from .methods.lm import FIRST_DAMPING
 from .methods.transpose import MOST_STEP
-from .runtime.compiled import compiled
-from .runtime.specialised import specialised
 from .tracking import advance
 
 # Normal equations of branching robots: tools whose joints are on different branches do not couple them.
@@ -155,8 +155,8 @@ def descend_tree(
         work[3 * n + 2, :n],
         work[3 * n + 3, :n],
     )
-    position_goal = min(options[POSITION_TOLERANCE], AIM) ** 2
-    chord_goal = min(options[CHORD_TOLERANCE], AIM) ** 2
+    position_goal = squared(min(options[POSITION_TOLERANCE], AIM))
+    chord_goal = squared(min(options[CHORD_TOLERANCE], AIM))
     stalled, stiffness = 0, 1.0
     clip(q, limits)
     cost = tree_errors(joints, tools, rows, goals, weights, options, q, frames, errors)
@@ -204,7 +204,20 @@ def descend_tree(
 
 
 def anneal_tree(
-    joints, tools, rows, parents, leaves, limits, goals, weights, options, first, last, state, q, errors
+    joints: R2,
+    tools: R2,
+    rows: I1,
+    parents: I1,
+    leaves: I1,
+    limits: R2,
+    goals: F2,
+    weights: F1,
+    options: F1,
+    first: I0,
+    last: I0,
+    state: U1,
+    q: F1,
+    errors: F2,
 ):
     """Descents number first to last - 1 of a search; q (n,) in: start, out: best.
 
@@ -216,7 +229,7 @@ def anneal_tree(
     for k in range(tools.shape[0]):
         most = max(most, rows[k + 1] - rows[k])
     frames, work = np.empty((2 * most + 3, 3)), np.empty((3 * n + 5, max(n, 6, tools.shape[0])))
-    position_goal, chord_goal = options[POSITION_TOLERANCE] ** 2, options[CHORD_TOLERANCE] ** 2
+    position_goal, chord_goal = squared(options[POSITION_TOLERANCE]), squared(options[CHORD_TOLERANCE])
     trial, best = np.empty(n), inf
     if first > 0:
         best = tree_errors(joints, tools, rows, goals, weights, options, q, frames, errors)
@@ -238,7 +251,10 @@ def anneal_tree(
     return last - 1, False
 
 
-search_tree = specialised(anneal_tree, 'search_tree', __file__)
+search_tree = specialised(
+    anneal_tree,
+    'search_tree',
+)
 
 
 @compiled
@@ -254,7 +270,7 @@ def half_cost(joints, tools, rows, goals, weights, weight, q, frames):
 
 
 @compiled
-def settle_tree(joints, tools, rows, limits, goals, weights, weight, q):
+def settle_tree(joints: R2, tools: R2, rows: I1, limits: R2, goals: F2, weights: F1, weight: F0, q: F1):
     """Newton descent of half_cost from q (n,), in place, with exact Hessians as closest.py.
 
     Where goals are far out of reach, Gauss and Newton's approximation hardly gets on. weight [m/rad].
@@ -368,8 +384,8 @@ def descend_by_transpose(
         work[2 * n + 3, :n],
         work[2 * n + 4],
     )
-    position_goal = min(options[POSITION_TOLERANCE], AIM) ** 2
-    chord_goal = min(options[CHORD_TOLERANCE], AIM) ** 2
+    position_goal = squared(min(options[POSITION_TOLERANCE], AIM))
+    chord_goal = squared(min(options[CHORD_TOLERANCE], AIM))
     users_of_joints(parents, leaves, weights, users)
     for k in range(tools.shape[0]):
         lengths[k] = 0.0
@@ -416,9 +432,7 @@ def descend_by_transpose(
     return tree_errors(joints, tools, rows, goals, weights, options, q, frames, errors)
 
 
-search_tree_transpose = specialised(
-    anneal_tree, 'search_tree_transpose', __file__, descend_tree=descend_by_transpose
-)
+search_tree_transpose = specialised(anneal_tree, 'search_tree_transpose', descend_tree=descend_by_transpose)
 
 
 # Limbs on a trunk: for fixed joints of the trunk every limb is an arm of its own, with a formula.
@@ -452,7 +466,7 @@ def goal_on_limb(trunk, mounts, rows, k, goals, q, local):
 
 @compiled
 def solve_limbs(
-    trunk, mounts, rows, joints, tools, limits, forms, columns, goals, options, seed, q, errors
+    trunk, mounts, rows, joints, tools, limits, forms, columns, goals, options, seed, q, errors,
 ):  # fmt: skip
     """Solve all limbs by formula, near seed (n,), with the joints of the trunk as in q (n,); writes into q.
 
@@ -475,7 +489,8 @@ def solve_limbs(
 
 @compiled
 def solve_outwards(
-    trunk, mounts, rows, joints, tools, limits, forms, columns, goals, options, joint, span, seed, q, errors
+    trunk: R2, mounts: R2, rows: I1, joints: R3, tools: R2, limits: R3, forms: R3, columns: I2, goals:
+    F2, options: F1, joint: I0, span: F1, seed: F1, q: F1, errors: F2,
 ):  # fmt: skip
     """Solve all limbs with one joint of the trunk as near seed (n,) as they allow; writes q (n,).
 
@@ -526,7 +541,8 @@ def solve_outwards(
 
 @compiled
 def advance_limbs(
-    trunk, mounts, rows, joints, tools, limits, forms, columns, goals, options, before, q, errors
+    trunk: R2, mounts: R2, rows: I1, joints: R3, tools: R2, limits: R3, forms: R3, columns: I2, goals:
+    F2, options: F1, before: F1, q: F1, errors: F2,
 ):  # fmt: skip
     """Move all limbs on to their goals along their branches, as tracking.advance, the trunk as in q (n,).
 

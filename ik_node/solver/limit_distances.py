@@ -26,10 +26,9 @@ class LimitDistances:
     call from several threads, which run side by side.
     """
 
-    def __init__(self, arm: Arm, misses: bool = False) -> None:
-        """Raises KernelError if the kernels cannot be compiled. misses: whether misses() will be called."""
-        names = 'tabulate_poses', 'limit_distances', *(['estimate_misses'] if misses else [])
-        served = kernels.prepare(names, wait=True)
+    def __init__(self, arm: Arm) -> None:
+        """Raises KernelError if the kernels cannot be compiled."""
+        served = kernels.prepare(wait=True)
         if served.stage is not kernels.Stage.READY:
             raise KernelError(str(served))
         search = RandomRestarts(arm, 'lm', *TOLERANCES, STARTS, 0)

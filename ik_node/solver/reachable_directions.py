@@ -43,7 +43,7 @@ def reachable_directions(
     position, to 1e-6 m, and the tool axis within [rad] of the direction. Each part has arrays (rows,) and
     (rows, K) bool. cores: that work, by default all; the results do not depend on their number.
     """
-    kernels.prepare(('reached_directions',), wait=True)  # millions of descents: too slow uncompiled
+    kernels.prepare(wait=True)  # millions of descents: too slow uncompiled
     cosine = math.cos(within)
 
     def part(rows: slice) -> tuple[slice, NDArray[np.bool_], NDArray[np.bool_]]:

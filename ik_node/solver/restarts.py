@@ -16,8 +16,7 @@ from ik_node.checks import Array
 from ik_node.errors import InputError, safe_repr
 from ik_node.extras import require
 from ik_node.kernels.arrays import END_AT_LAST, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
-from ik_node.kernels.runtime.signatures import SERVING
-from ik_node.kernels.runtime.specialised import filled
+from ik_node.kernels.language import specialised
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.goal import Goal
 from ik_node.steady import steady
@@ -55,11 +54,6 @@ class SearchResult(NamedTuple):
     direction_error: float
     restarts: int
     out_of_time: bool = False
-
-
-def kernels_of(method: str) -> tuple[str, ...]:
-    """Return the names of the kernels that a solver with this method needs."""
-    return tuple(SERVING) if METHODS[method].module else (*SERVING, f'search_{method}')
 
 
 class RandomRestarts:
@@ -105,13 +99,11 @@ class RandomRestarts:
         """The search of the method: a kernel, or for a method in Python the same source uncompiled."""
         if not self.method.module:
             return getattr(kernels, self._kernel)
-        search = filled(kernels.anneal, self._kernel, descend=self._descend())
+        search = specialised(kernels.anneal, self._kernel, descend=self._descend())
         return np.errstate(all='ignore')(search)  # no overflow warnings, as in compiled code
 
     def _descend(self) -> Callable[..., int]:
         if not self.method.module:
-            if not self.is_lm:  # whose few iterations plain Python does in time
-                kernels.prepare((f'local_{self._name}',))
             return getattr(kernels, f'local_{self._name}')
         return import_module(self.method.module).descend
 

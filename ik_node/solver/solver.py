@@ -30,7 +30,7 @@ from ik_node.solver.goal import (
     checked_goal,
     pack_goals,
 )
-from ik_node.solver.restarts import RandomRestarts, kernels_of
+from ik_node.solver.restarts import RandomRestarts
 from ik_node.solver.unreachable import UnreachableGoals
 from ik_node.steady import steady
 
@@ -350,7 +350,7 @@ class IkSolver:
         restarts = whole('restarts', restarts, 0)
         self._time_budget = positive('time_budget', time_budget, finite=False)
         random_seed = whole('random_seed', random_seed, 0, 2**63 - 1)
-        served = kernels.prepare(kernels_of(method), wait=compile == 'wait')
+        served = kernels.prepare(wait=compile == 'wait')
         algebra = method == 'lm' and closed_form
         self.closed_form = form = recognise(arm) if algebra else None
         self._search = search = RandomRestarts(
@@ -367,10 +367,6 @@ class IkSolver:
         exact = form is not None and form.exact
         self.elimination = elimination_of(arm, search.options) if algebra and not exact else None
         self.self_motions = self_motions_of(arm, self._locked, search.options) if algebra else None
-        needed = [] if self.elimination is None and self.self_motions is None else ['eliminated']
-        needed += [] if self.self_motions is None else ['find_families']
-        if needed:
-            served = kernels.prepare(tuple(needed), wait=compile == 'wait')
         if compile == 'wait' and served.stage is not kernels.Stage.READY:
             raise KernelError(str(served))
         position_form = recognise_without_roll(arm) if form is None and algebra else form

@@ -71,7 +71,7 @@ class TreeSearch:
         )
         self._branches = branches([tree.columns[name] for name in names], tree.n)
         self._kernel = KERNELS[method]
-        kernels.prepare(dict.fromkeys((self._kernel, 'search_tree', 'settle_tree')))
+        kernels.prepare()
 
     def solve(self, goals: Array, q: Array, restarts: int, clock: Clock) -> tuple[int, bool]:
         """Search from q (n,), in place, with random restarts; return how many, and whether all is solved."""
@@ -201,7 +201,6 @@ class Trunk:
             low, high = tree.limits[:, self._joint]
             scale = high - low if tree.prismatic[self._joint] else 1.0
             self._span = np.array([low, high, STEP * scale, FINEST * scale])
-        kernels.prepare(TRUNK_KERNELS)
 
     def solve(self, goals: Array, seed: Array) -> tuple[Array, Array] | None:
         """Return joints (n,) that meet goals (K, 9) by formula, near seed (n,), and their errors (K, 2).

@@ -212,7 +212,7 @@ class PlacementSearch:
         self.arm, self.region, self._reach = arm, region, arm.reach
         self.count = len(positions)
         self._positions, self._directions = positions, directions
-        self.limit_distances = LimitDistances(arm, misses=True)
+        self.limit_distances = LimitDistances(arm)
         self._cores = usable_cores()  # counted once, for hundreds of calls
 
     def goals(self, bases: Array) -> Array:

@@ -65,7 +65,7 @@ class Survey:
         KernelError if the kernels cannot be compiled, InputError where a joint to spare leaves no number to
         count.
         """
-        served = kernels.prepare(('reached_directions',), wait=True)
+        served = kernels.prepare(wait=True)
         if served.stage is not kernels.Stage.READY:
             raise KernelError(str(served))
         finite = arm.n - int(arm.idle.sum()) <= arm.effective_dof

@@ -101,7 +101,7 @@ def test_the_pip_lines_bring_what_rosdep_does_not() -> None:
     renamed = {'pyyaml': 'yaml', 'pyserial': 'serial', 'pillow': 'pil'}
     rosdep |= {pip for pip, name in renamed.items() if name in rosdep}
     lines = re.findall(r'pip install (.*)', page('how_to/install_with_ros.md'))
-    for line in (line for line in lines if 'numba' in line):
+    for line in (line for line in lines if 'ruckig' in line):
         # trimesh comes along with yourdfpy, websockets with viser; mujoco is for simulations only,
         # python-flint for proofs; pyarrow, distributed and mcap-ros2-support for files of goals.
         elsewhere = {'trimesh', 'websockets', 'mujoco', 'python-flint', 'pyarrow', 'distributed'}

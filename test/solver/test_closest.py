@@ -350,7 +350,7 @@ def test_limit_distances_are_the_best_of_all_solutions(name, free):
 
 def test_goals_out_of_reach_need_no_search_and_what_is_missed_by_less_lacks_less():
     arm = arm_of('seed_arm')
-    solver, quick = IkSolver(arm, compile='wait'), LimitDistances(arm, misses=True)
+    solver, quick = IkSolver(arm, compile='wait'), LimitDistances(arm)
     away = np.array([2.0, 0.5, 0.3]) * arm.reach
     goals = pack_goals(np.array([arm.fk(arm.middle + 0.3)[0], away, 1.5 * away]), None)
     _, distances, complete = quick.find(goals)

@@ -163,7 +163,7 @@ def said(program: str, *arguments: str, **environment: str) -> str:
 
 
 def test_plain_and_compiled_kernels_give_the_same_bits():
-    stage, plain = json.loads(said(ANSWERS, 'seed_arm', 'background', NUMBA_DISABLE_JIT='1'))
+    stage, plain = json.loads(said(ANSWERS, 'seed_arm', 'background', IK_NODE_KERNELS='plain'))
     assert stage == 'failed'
     stage, compiled = json.loads(said(ANSWERS, 'seed_arm', 'wait'))
     assert stage == 'ready'
@@ -172,4 +172,4 @@ def test_plain_and_compiled_kernels_give_the_same_bits():
 
 
 def test_waiting_in_vain_for_compiled_kernels_is_an_error():
-    assert 'NUMBA_DISABLE_JIT' in said(IN_VAIN, NUMBA_DISABLE_JIT='1')
+    assert 'IK_NODE_KERNELS is plain' in said(IN_VAIN, IK_NODE_KERNELS='plain')

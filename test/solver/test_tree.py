@@ -430,7 +430,7 @@ def transpose_step(body: Tree, goal: Goal, name: str, q: np.ndarray, weight: flo
 
 @pytest.mark.slow
 def test_shared_joints_take_the_mean_of_the_steps_and_the_others_their_own(body):
-    kernels.prepare(('search_tree_transpose',), wait=True)
+    kernels.prepare(wait=True)
     options = search_options('transpose', 1.0, 1e-9, 1e-9, 'greedy')
     options[ITERATIONS] = 1
     search = TreeSearch(body, tuple(TOOLS), 'transpose', options, 0)

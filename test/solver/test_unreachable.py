@@ -286,7 +286,7 @@ def test_looks_at_the_clock_are_after_each_descent_while_kernels_are_not_compile
     tree, goals = conflict
     solver, both = IkSolver(general_arm(18).arm, closed_form=False), TreeSolver(tree, restarts=50)
     goal = Goal(solver.arm.fk(solver.arm.middle)[0], (0.0, 0.0, 1.0))
-    kernels.prepare(wait=True)  # other tests may have requested some that are still being compiled
+    kernels.prepare(wait=True)
     assert solver.solve(goal, time_budget=ENDED).restarts > 0
     rng = np.random.default_rng(0)
     tasks = [Goal(solver.arm.fk(q)[0], rng.permutation([0.0, 0.6, 0.8])) for q in solver.arm.sample(rng, 5)]

@@ -21,8 +21,8 @@ from math import atan2, cos, pi, sin, sqrt
 import numpy as np
 
 from ..arrays import copy
+from ..language import compiled
 from ..polynomials import eigenvalues
-from ..runtime.compiled import compiled
 from .layout import (
     JOINTS,
     ORIGIN,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import atan2, cos, nan, sin, sqrt
 
 from ..arrays import rotate_axis_angle
-from ..runtime.compiled import compiled
+from ..language import compiled
 
 PAIR, GENERAL = 1.0, 2.0  # FAMILY
 

@@ -12,7 +12,7 @@ from math import isnan
 import numpy as np
 
 from ..arrays import DIRECTION
-from ..runtime.compiled import compiled
+from ..language import compiled
 from .layout import (
     ACTIVE,
     ALONG,

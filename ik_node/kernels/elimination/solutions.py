@@ -16,11 +16,12 @@ from ..arrays import (
     WEIGHT,
     copy,
     largest_move,
+    squared,
     wrap_into_limits,
 )
 from ..chain import add_solution, forward, jacobian, met, squared_errors
+from ..language import F1, F2, I0, R1, R2, compiled
 from ..methods.lm import descend_lm
-from ..runtime.compiled import compiled
 from .general import general_candidates
 from .layout import ANY_TWO, FAMILY, GENERAL, PAIR, STAGE
 from .pair import pair_candidates
@@ -45,7 +46,7 @@ def polish(joints, tool, limits, goal, options, q, frames, work):
     """
     forward(joints, tool, q, frames)
     position, direction = squared_errors(joints, frames, goal)
-    if position > (5.0 * HOPELESS * options[WEIGHT]) ** 2 or direction > HOPELESS * HOPELESS:
+    if position > squared(5.0 * HOPELESS * options[WEIGHT]) or direction > HOPELESS * HOPELESS:
         return inf, inf
     if position > EXACT * EXACT or direction > EXACT * EXACT:
         descend_lm(joints, tool, limits, goal, options, 1e-8, q, frames, work)
@@ -153,7 +154,19 @@ def is_isolated(joints, tool, opened, period, goal, options, q, trial, frames, w
 
 
 @compiled
-def eliminated(joints, tool, limits, opened, period, form, goal, options, seed, found, count):
+def eliminated(
+    joints: R2,
+    tool: R1,
+    limits: R2,
+    opened: R2,
+    period: R1,
+    form: R2,
+    goal: F1,
+    options: F1,
+    seed: F1,
+    found: F2,
+    count: I0,
+):
     """Every solution within the limits by elimination, turned nearest to seed (n,).
 
     Each candidate is polished within opened (2, n), wider limits, and checked by FK on the true model.

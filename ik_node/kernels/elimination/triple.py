@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from math import atan2, cos, nan, sin, sqrt
 
-from ..arrays import copy, harmonics, rotate_axis_angle
+from ..arrays import copy, harmonics, rotate_axis_angle, squared
 from ..closed_form import two_links
-from ..runtime.compiled import compiled
+from ..language import compiled
 from .layout import (
     AFFINE,
     COMMON,
@@ -84,7 +84,7 @@ def two_values(form, joints, v, g, work, out):
     for k in range(6):
         total = linear_in(form, NORMALS + k, m)
         row, column = AFFINE + k // 5, 3 * (k % 5)  # where n . M_2 m(v) stands, by 1, cos, sin or 1, t, t^2
-        swing = form[row, column + 1] ** 2 + form[row, column + 2] ** 2
+        swing = squared(form[row, column + 1]) + squared(form[row, column + 2])
         if swing > best:
             best = swing
             a, b, c = form[row, column] - total, form[row, column + 1], form[row, column + 2]

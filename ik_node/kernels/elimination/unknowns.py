@@ -7,8 +7,8 @@ from math import atan2, cos, pi, sin, sqrt
 
 import numpy as np
 
+from ..language import compiled
 from ..polynomials import eigenvalues, quartic_roots
-from ..runtime.compiled import compiled
 from .layout import (
     COEFFICIENTS,
     COMMON,

@@ -32,8 +32,7 @@ from ..chain import (
     jacobian,
     near_pole,
 )
-from ..runtime.compiled import compiled
-from ..runtime.specialised import specialised
+from ..language import compiled, specialised
 from .driver import BEST, anneal, drive
 
 # Ball joints turned as one: three joints in one point, and where they lock the rotation vector of the
@@ -377,5 +376,5 @@ def count_driven(joints, drives):
         drives[int(joints[i, VARIABLE])] += 1.0
 
 
-local_ccd = specialised(drive, 'local_ccd', __file__, step=step, WARM_UP=SPLIT_SWEEPS)
-search_ccd = specialised(anneal, 'search_ccd', __file__, descend=local_ccd)
+local_ccd = specialised(drive, 'local_ccd', step=step, WARM_UP=SPLIT_SWEEPS)
+search_ccd = specialised(anneal, 'search_ccd', descend=local_ccd)

@@ -3,8 +3,7 @@
 
 from ..arrays import WEIGHT
 from ..chain import LEAST_DAMPING, clip, damped_step, hold_in_balls, normal_equations, squared_errors
-from ..runtime.compiled import compiled
-from ..runtime.specialised import specialised
+from ..language import compiled, specialised
 from .driver import anneal, drive
 
 DAMPING = 0.3  # 1/rad^2
@@ -37,5 +36,5 @@ def step(iteration, joints, tool, limits, goal, options, q, frames, work):
     return True
 
 
-local_dls = specialised(drive, 'local_dls', __file__, step=step)
-search_dls = specialised(anneal, 'search_dls', __file__, descend=local_dls)
+local_dls = specialised(drive, 'local_dls', step=step)
+search_dls = specialised(anneal, 'search_dls', descend=local_dls)

@@ -19,6 +19,7 @@ from ..arrays import (
     WEIGHT,
     copy,
     copy_column,
+    squared,
 )
 from ..chain import (
     clip,
@@ -31,7 +32,7 @@ from ..chain import (
     perturb,
     squared_errors,
 )
-from ..runtime.compiled import compiled
+from ..language import F1, F2, I0, R1, R2, U1, compiled
 
 AIM = 1e-6  # m and rad: descents continue to here, even for coarser tolerances
 PATIENCE = 20  # iterations in which a descent must have gained something
@@ -48,7 +49,7 @@ def step(iteration, joints, tool, limits, goal, options, q, frames, work):
     raise NotImplementedError
 
 
-def drive(joints, tool, limits, goal, options, q, frames, work):
+def drive(joints: R2, tool: R1, limits: R2, goal: F1, options: F1, q: F1, frames: F2, work: F2):
     """A descent: repeat step from q (n,), in place; frames are left at the returned q, the best on the way.
 
     Ends within AIM and both tolerances, when PATIENCE iterations after the first WARM_UP
@@ -56,8 +57,8 @@ def drive(joints, tool, limits, goal, options, q, frames, work):
     """
     n = q.shape[0]
     best = work[3 * n + BEST, :n]
-    position_goal = min(options[POSITION_TOLERANCE], AIM) ** 2
-    direction_goal = min(options[CHORD_TOLERANCE], AIM) ** 2
+    position_goal = squared(min(options[POSITION_TOLERANCE], AIM))
+    direction_goal = squared(min(options[CHORD_TOLERANCE], AIM))
     weight = options[WEIGHT]
     clip(q, limits)
     for i in range(n):
@@ -148,7 +149,19 @@ def descend(joints, tool, limits, goal, options, q, frames, work):
     raise NotImplementedError
 
 
-def anneal(joints, tool, limits, goal, options, table, first, last, state, now, q):
+def anneal(
+    joints: R2,
+    tool: R1,
+    limits: R2,
+    goal: F1,
+    options: F1,
+    table: F2,
+    first: I0,
+    last: I0,
+    state: U1,
+    now: F1,
+    q: F1,
+):
     """Descents number first to last - 1 of a search; q (n,) in: start, out: best.
 
     Descents start where next_start says; what one ends at becomes now (n,), the place that the next

@@ -16,8 +16,7 @@ from ..arrays import (
     shortest_turn,
 )
 from ..chain import forward
-from ..runtime.compiled import compiled
-from ..runtime.specialised import specialised
+from ..language import compiled, specialised
 from .driver import anneal, drive
 
 
@@ -97,5 +96,5 @@ def reach_back(joints, goal, frames, work):
     return True
 
 
-local_fabrik = specialised(drive, 'local_fabrik', __file__, step=step)
-search_fabrik = specialised(anneal, 'search_fabrik', __file__, descend=local_fabrik)
+local_fabrik = specialised(drive, 'local_fabrik', step=step)
+search_fabrik = specialised(anneal, 'search_fabrik', descend=local_fabrik)

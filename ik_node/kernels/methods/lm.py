@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bounded Levenberg-Marquardt, the default local method."""
 
-from ..arrays import CHORD_TOLERANCE, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
+from ..arrays import CHORD_TOLERANCE, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT, squared
 from ..chain import LEAST_DAMPING, clip, damped_step, forward, hold_in_balls, normal_equations, squared_errors
-from ..runtime.compiled import compiled
-from ..runtime.specialised import specialised
+from ..language import F1, F2, R1, R2, compiled, specialised
 from .ccd import close_balls, free_opened, open_balls
 from .driver import AIM, anneal
 
@@ -31,8 +30,8 @@ def descend_lm(joints, tool, limits, goal, options, damping, q, frames, work):
         work[3 * n + 2, :n],
         work[3 * n + 3, :n],
     )
-    position_goal = min(options[POSITION_TOLERANCE], AIM) ** 2
-    direction_goal = min(options[CHORD_TOLERANCE], AIM) ** 2
+    position_goal = squared(min(options[POSITION_TOLERANCE], AIM))
+    direction_goal = squared(min(options[CHORD_TOLERANCE], AIM))
     weight = options[WEIGHT]
     most = int(options[ITERATIONS])
     stalled, stiffness = 0, 1.0
@@ -86,9 +85,9 @@ def descend_lm(joints, tool, limits, goal, options, damping, q, frames, work):
 
 
 @compiled
-def local_lm(joints, tool, limits, goal, options, q, frames, work):
+def local_lm(joints: R2, tool: R1, limits: R2, goal: F1, options: F1, q: F1, frames: F2, work: F2):
     """Levenberg-Marquardt from a start q (n,) that may be far away."""
     return descend_lm(joints, tool, limits, goal, options, FIRST_DAMPING, q, frames, work)
 
 
-search_lm = specialised(anneal, 'search_lm', __file__, descend=local_lm)
+search_lm = specialised(anneal, 'search_lm', descend=local_lm)

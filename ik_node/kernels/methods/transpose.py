@@ -5,8 +5,7 @@ from math import inf
 
 from ..arrays import WEIGHT
 from ..chain import clip, hold_in_balls, normal_equations
-from ..runtime.compiled import compiled
-from ..runtime.specialised import specialised
+from ..language import compiled, specialised
 from .driver import MEMORY, anneal, drive
 
 MOST_STEP = 0.7  # rad or m, of a joint in one step
@@ -51,5 +50,5 @@ def step(iteration, joints, tool, limits, goal, options, q, frames, work):
     return True
 
 
-local_transpose = specialised(drive, 'local_transpose', __file__, step=step)
-search_transpose = specialised(anneal, 'search_transpose', __file__, descend=local_transpose)
+local_transpose = specialised(drive, 'local_transpose', step=step)
+search_transpose = specialised(anneal, 'search_transpose', descend=local_transpose)

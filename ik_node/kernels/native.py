@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compiled kernels: where they are, and how they replace the plain ones in a running program.
+
+One file holds all of them. It is part of a wheel, or build.py makes it once for each version of the sources
+in a folder of the user; until then the plain kernels serve.
+"""
+
+from __future__ import annotations
+
+import enum
+import fcntl
+import os
+import platform
+import stat
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from ik_node.errors import escaped
+
+HERE = Path(__file__).parent
+MODULE = '_ik_kernels'
+FOLDER = 'IK_NODE_KERNELS'  # environment variable: the folder for the compiled kernels; 'plain': use none
+INTERVAL = 0.05  # [s] between two looks for the file that another process makes
+UNUSED = 30 * 86400.0  # [s] after which files that nobody has loaded are removed
+DIGITS = 16  # of the digest in the name of the file
+
+
+class Stage(enum.Enum):
+    """Which kernels are in use."""
+
+    PLAIN = 'plain'  # compiled kernels have not been requested
+    COMPILING = 'compiling'  # plain Python is used until they are there
+    READY = 'ready'
+    FAILED = 'failed'  # plain Python stays in use until prepare(wait=True) succeeds
+
+
+@dataclass(frozen=True)
+class KernelState:
+    """Which kernels are in use, since when and why.
+
+    seconds: from the first request for compiled kernels until they were in use, or until now. compiled:
+    whether they had to be compiled, not only loaded. reason: what failed.
+    """
+
+    stage: Stage
+    seconds: float = 0.0
+    compiled: bool = False
+    reason: str = ''
+
+    def __str__(self) -> str:
+        if self.stage is Stage.READY:
+            return f'fast kernels {"ready" if self.compiled else "loaded"} after {self.seconds:.1f} s'
+        if self.stage is Stage.COMPILING:
+            return f'compiling fast kernels for {self.seconds:.0f} s; slower ones are used meanwhile'
+        if self.stage is Stage.FAILED:
+            return f'fast kernels are not available, slower ones are used: {self.reason}'
+        return 'plain kernels'
+
+
+# The file
+
+
+@cache
+def digest() -> str:
+    """Return a hash of all sources of the kernels, and of what translates them."""
+    found = sha256()
+    for path in sorted(path for path in HERE.rglob('*') if path.suffix in ('.py', '.h')):
+        found.update(path.name.encode() + b'\0' + path.read_bytes() + b'\0')
+    return found.hexdigest()[:DIGITS]
+
+
+def file_name() -> str:
+    """Return the name of the file for this machine and these sources."""
+    return f'{MODULE}-{digest()}-{sys.platform}-{platform.machine()}.so'
+
+
+def obstacle() -> str:
+    """Return why this Python cannot load compiled kernels, '' if it can."""
+    if os.environ.get(FOLDER) == 'plain':
+        return f'{FOLDER} is plain'
+    if sys.implementation.name != 'cpython':
+        return f'{sys.implementation.name} is not CPython'
+    if sysconfig.get_config_var('Py_GIL_DISABLED') or hasattr(sys, 'getobjects'):
+        return 'this build of Python keeps objects in another way'
+    return ''
+
+
+def is_private(path: Path) -> bool:
+    """Whether no other user can change a file or folder: what it holds is executed.
+
+    The group may write to what belongs to the user's own group, which is how many systems set up files.
+    """
+    found = path.stat()
+    others = stat.S_IWOTH if found.st_gid == os.getgid() else stat.S_IWOTH | stat.S_IWGRP
+    return found.st_uid in (0, os.getuid()) and not found.st_mode & others
+
+
+def _candidates() -> Iterator[Path]:
+    """Return the folders for compiled kernels, the preferred one first."""
+    if chosen := os.environ.get(FOLDER):
+        yield Path(chosen)
+        return
+    yield HERE / '__pycache__'
+    yield Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache', 'ik_node')
+    yield Path(tempfile.gettempdir(), f'ik_node-{os.getuid()}')
+
+
+@cache
+def cache_folder() -> Path:
+    """Return the folder into which kernels are compiled: one that this user, and no other, can write to."""
+    for folder in _candidates():
+        with suppress(OSError, RuntimeError):  # no home
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if is_private(folder) and os.access(folder, os.W_OK) and not folder.is_symlink():
+                return folder
+    return Path(tempfile.mkdtemp(prefix='ik_node-'))
+
+
+def find() -> Path | None:
+    """Return the file with the compiled kernels: of the wheel, or compiled before."""
+    for folder in (HERE / 'binary', cache_folder()):
+        path = folder / file_name()
+        with suppress(OSError):
+            if is_private(path) and is_private(folder):
+                return path
+    return None
+
+
+def lock_file(folder: Path) -> Path:
+    """Return the file that a process locks while it compiles."""
+    return folder / f'{MODULE}.lock'
+
+
+def log_file(folder: Path) -> Path:
+    """Return the file with what the process in the background printed."""
+    return folder / f'{MODULE}.log'
+
+
+def remove_old(folder: Path) -> None:
+    """Remove kernels of other versions that nobody has used for long."""
+    for path in folder.glob(f'{MODULE}-*'):
+        with suppress(OSError):
+            if time.time() - max(path.stat().st_atime, path.stat().st_mtime) > UNUSED:
+                path.unlink()
+
+
+def load_module(name: str, path: Path) -> ModuleType:
+    """Load a module of C from a file of any name. Raises ImportError."""
+    loader = ExtensionFileLoader(name, str(path))
+    spec = spec_from_loader(name, loader)
+    assert spec is not None
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def load(path: Path) -> ModuleType:
+    """Load compiled kernels. Raises ImportError if they do not read arrays as this NumPy keeps them."""
+    module = load_module(MODULE, path)
+    # The module reads the memory of arrays itself (emit/module.h): try it with rows that are apart.
+    frames, goal = np.zeros((5, 8))[:, 2:5], np.array([1.0, 2.0, 3.0, *[np.nan] * 6])
+    frames[2] = 4.0, 6.0, 3.0
+    if module.goal_errors(np.zeros((1, 10)), frames, goal) != (5.0, 0.0):
+        raise ImportError(f'arrays of NumPy {np.__version__} are not read correctly by {path}')
+    return module
+
+
+# In place of the plain ones
+
+
+class _Loader:
+    """How far the compiled kernels are. changed: guards the fields, and tells of another stage."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.stage = Stage.PLAIN
+        self.since = self.seconds = 0.0
+        self.compiled = False
+        self.reason = ''
+        self.thread: threading.Thread | None = None
+
+    def prepare(self, again: bool) -> None:
+        """Load the kernels, or have them compiled; again: also after a failure."""
+        with self.changed:
+            waiting = self.thread is not None and self.thread.is_alive()  # not in a process that was forked
+            if self.stage is Stage.READY or waiting or (self.stage is Stage.FAILED and not again):
+                return
+            self.since = time.monotonic()
+            if reason := obstacle():
+                self._end(Stage.FAILED, reason)
+            elif path := find():
+                self._take_over(path)
+            else:
+                self.stage, self.compiled = Stage.COMPILING, True
+                self.thread = threading.Thread(target=self._compile, name='ik_node kernels', daemon=True)
+                self.thread.start()
+
+    def wait(self) -> None:
+        """Wait until the compiled kernels are in use, or have failed."""
+        with self.changed:
+            while self.stage is Stage.COMPILING and self.thread is not None and self.thread.is_alive():
+                self.changed.wait(INTERVAL)
+
+    def state(self) -> KernelState:
+        seconds = time.monotonic() - self.since if self.stage is Stage.COMPILING else self.seconds
+        return KernelState(self.stage, seconds, self.compiled, self.reason)
+
+    def _take_over(self, path: Path) -> None:
+        """Use compiled kernels from the next call on."""
+        try:
+            module = load(path)
+        except (ImportError, OSError, AttributeError, TypeError) as error:
+            self._end(Stage.FAILED, escaped(str(error)))
+            return
+        package = sys.modules['ik_node.kernels']
+        for name in package.KERNELS:
+            setattr(package, name, getattr(module, name))
+        self._end(Stage.READY)
+
+    def _end(self, stage: Stage, reason: str = '') -> None:
+        with self.changed:
+            self.seconds = time.monotonic() - self.since
+            self.stage, self.reason = stage, reason
+            self.changed.notify_all()
+
+    def _compile(self) -> None:
+        """Have another process compile the kernels, or wait for one that does, and use them."""
+        folder = cache_folder()
+        try:
+            while find() is None:
+                code = _run_builder(folder)
+                if code is None:  # another one is at work
+                    time.sleep(INTERVAL)
+                elif code or find() is None:
+                    self._end(Stage.FAILED, _last_line(folder, code))
+                    return
+            path = find()
+            assert path is not None
+            with self.changed:
+                self._take_over(path)
+        except Exception as error:  # any error: the plain kernels stay in use
+            self._end(Stage.FAILED, f'{type(error).__name__}: {escaped(str(error))}')
+
+
+def _run_builder(folder: Path) -> int | None:
+    """Compile in a process of low priority and return its exit code; None if another one compiles.
+
+    The process inherits the lock, which is released when it ends in any way. It has its own session, so
+    Ctrl-C does not reach it, and outlives this program: the next one finds what it has made.
+    """
+    with lock_file(folder).open('w') as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return None
+        path = os.pathsep.join(filter(None, (str(HERE.parents[1]), os.environ.get('PYTHONPATH'))))
+        with log_file(folder).open('wb') as log:
+            command = [sys.executable, '-m', 'ik_node.kernels.build', '--locked', str(lock.fileno())]
+            process = subprocess.Popen(
+                command,
+                env={**os.environ, 'PYTHONPATH': path, FOLDER: str(folder)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                pass_fds=(lock.fileno(),),
+                start_new_session=True,
+            )
+    return process.wait()
+
+
+def _last_line(folder: Path, code: int) -> str:
+    """Return why the process that compiles has ended."""
+    lines: list[str] = []
+    with suppress(OSError):
+        lines = log_file(folder).read_text(errors='replace').split('\n')
+    last = next((line.strip() for line in reversed(lines) if line.strip()), f'exit code {code}, no output')
+    return f'{escaped(last)} (see {log_file(folder)})'
+
+
+_loader = _Loader()
+
+
+def prepare(wait: bool = False) -> KernelState:
+    """Request the compiled kernels: if they are there, they are in use when this returns.
+
+    wait: return only when they are in use, or have failed; after a failure only this tries again.
+    """
+    _loader.prepare(again=wait)
+    if wait:
+        _loader.wait()
+    return state()
+
+
+def state() -> KernelState:
+    """Return which kernels are in use. Cheap: poll it in every cycle and report a change of stage."""
+    return _loader.state()
+
+
+def ready() -> bool:
+    """Whether the compiled kernels are in use: a descent then takes microseconds, not milliseconds."""
+    return _loader.stage is Stage.READY

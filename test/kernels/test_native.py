@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled kernels in a running program: where they are, who may change them, and doing without them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ik_node import kernels
+from ik_node.kernels import build, native
+from ik_node.kernels.native import Stage
+
+ROOT = Path(__file__).resolve().parents[2]
+A, B = np.array([1.0, 2.0]), np.array([4.0, 2.5])
+PERIOD = np.zeros(2)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder for compiled kernels, and a loader that has loaded none; plain kernels are back."""
+    there = native.find()
+    assert there is not None
+    compiled = {name: getattr(kernels, name) for name in kernels.KERNELS if name in vars(kernels)}
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv(native.FOLDER, str(tmp_path))
+    monkeypatch.setattr(native, '_loader', native._Loader())
+    monkeypatch.setattr(native, 'INTERVAL', 0.001)
+    native.cache_folder.cache_clear()
+    for name in compiled:
+        delattr(kernels, name)
+    yield tmp_path
+    native.cache_folder.cache_clear()
+    for name, kernel in compiled.items():
+        setattr(kernels, name, kernel)
+
+
+@pytest.fixture
+def compiled(folder, monkeypatch):
+    """Compiling takes a copy of what was compiled before; returns how often it did."""
+    monkeypatch.delenv(native.FOLDER)
+    native.cache_folder.cache_clear()
+    made = native.find()
+    monkeypatch.setenv(native.FOLDER, str(folder))
+    native.cache_folder.cache_clear()
+    if made is None:
+        made = folder / 'made'
+        build.compile_module(build.source(), made)
+    runs = []
+
+    def run(there):
+        runs.append(there)
+        shutil.copy(made, there / native.file_name())
+        return 0
+
+    monkeypatch.setattr(native, '_run_builder', run)
+    return runs
+
+
+def in_time(act):
+    """Return what act returns, in a thread: it must not hang."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(act()), daemon=True)
+    thread.start()
+    thread.join(60.0)
+    assert found, 'it hangs'
+    return found[0]
+
+
+def test_they_are_compiled_once_and_then_replace_the_plain_ones(folder, compiled):
+    plain = kernels.largest_move(PERIOD, A, B)
+    assert native.state().stage is Stage.PLAIN
+    state = in_time(lambda: native.prepare(wait=True))
+    assert (state.stage, state.compiled) == (Stage.READY, True)
+    assert type(kernels.largest_move).__name__ == 'builtin_function_or_method'
+    assert kernels.largest_move(PERIOD, A, B) == plain == 3.0
+    native._loader = native._Loader()
+    state = native.prepare()
+    assert (state.stage, state.compiled, len(compiled)) == (Stage.READY, False, 1)
+    assert native.ready()
+    assert str(native.find()).startswith(str(folder))
+
+
+def test_the_file_is_named_by_all_sources(tmp_path, monkeypatch):
+    """A change of a kernel, of the translation or of a header makes another file necessary."""
+    copy = shutil.copytree(native.HERE, tmp_path / 'kernels', ignore=shutil.ignore_patterns('__pycache__'))
+    monkeypatch.setattr(native, 'HERE', copy)
+    found = []
+    for file in (None, 'chain.py', 'methods/lm.py', 'emit/module.h', 'emit/expressions.py'):
+        if file:
+            path = copy / file
+            path.write_text(path.read_text() + '\n')
+        native.digest.cache_clear()
+        found.append(native.file_name())
+    native.digest.cache_clear()
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.usefixtures('compiled')
+def test_a_failure_is_final_in_the_background_and_tried_again_by_those_that_wait(folder, monkeypatch):
+    run = native._run_builder
+    native.log_file(folder).write_text('Compiling\nthere is no C compiler: install one\n')
+    monkeypatch.setattr(native, '_run_builder', lambda _: 1)
+    state = in_time(lambda: native.prepare(wait=True))
+    assert state.stage is Stage.FAILED
+    assert 'there is no C compiler: install one (see ' in str(state)
+    monkeypatch.setattr(native, '_run_builder', run)
+    assert native.prepare().stage is Stage.FAILED
+    assert kernels.largest_move(PERIOD, A, B) == 3.0  # the plain one
+    assert in_time(lambda: native.prepare(wait=True)).stage is Stage.READY
+    assert native.state().reason == ''
+
+
+@pytest.mark.usefixtures('compiled')
+def test_what_another_process_compiles_is_waited_for(monkeypatch):
+    copy, turns = native._run_builder, iter((None, None, 'done'))
+
+    def run(there):
+        if next(turns) is None:
+            return None
+        return copy(there)
+
+    monkeypatch.setattr(native, '_run_builder', run)
+    assert in_time(lambda: native.prepare(wait=True)).stage is Stage.READY
+
+
+def test_any_error_while_compiling_leaves_the_plain_kernels(folder, monkeypatch):  # noqa: ARG001
+    def fails(_):
+        raise RuntimeError('made up')
+
+    monkeypatch.setattr(native, '_run_builder', fails)
+    state = in_time(lambda: native.prepare(wait=True))
+    assert (state.stage, state.reason) == (Stage.FAILED, 'RuntimeError: made up')
+
+
+@pytest.mark.parametrize('content', [b'', b'not a library', 'another library'])
+def test_a_file_that_is_no_module_of_kernels_is_not_used(folder, content):
+    path = folder / native.file_name()
+    if isinstance(content, str):
+        shutil.copy(next(Path(np.__file__).parent.rglob('*umath*.so')), path)
+    else:
+        path.write_bytes(content)
+    state = native.prepare(wait=True)
+    assert state.stage is Stage.FAILED
+    assert state.reason
+    assert kernels.largest_move(PERIOD, A, B) == 3.0
+
+
+@pytest.mark.parametrize('mode', [0o777, 0o722])
+def test_a_file_or_folder_that_others_can_write_to_is_not_used(folder, compiled, mode):
+    """Native code that another user can change would run as this one."""
+    native._run_builder(folder)
+    path = native.find()
+    assert path is not None
+    path.chmod(mode)
+    assert native.find() is None
+    path.chmod(0o755)
+    folder.chmod(mode)
+    assert native.find() is None
+    native.cache_folder.cache_clear()
+    assert native.cache_folder() != folder
+    folder.chmod(0o700)
+    assert compiled
+
+
+def test_a_link_is_no_folder_for_kernels(tmp_path, monkeypatch):
+    link = tmp_path / 'link'
+    link.symlink_to(tmp_path)
+    monkeypatch.setenv(native.FOLDER, str(link))
+    native.cache_folder.cache_clear()
+    assert native.cache_folder() != link
+    native.cache_folder.cache_clear()
+
+
+def test_files_of_other_versions_go_when_nobody_has_used_them_for_long(folder):
+    old, new = folder / f'{native.MODULE}-old.so', folder / f'{native.MODULE}-new.so'
+    for path in (old, new):
+        path.write_text('')
+    os.utime(old, (1.0, 1.0))
+    native.remove_old(folder)
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+@pytest.mark.usefixtures('folder')
+def test_plain_kernels_can_be_asked_for(monkeypatch):
+    monkeypatch.setenv(native.FOLDER, 'plain')
+    state = native.prepare(wait=True)
+    assert str(state) == f'fast kernels are not available, slower ones are used: {native.FOLDER} is plain'
+
+
+def test_arrays_that_are_kept_in_another_way_are_noticed(folder, compiled, monkeypatch):
+    """As in a version of NumPy that does not exist yet."""
+    native._run_builder(folder)
+    load = native.load_module
+
+    class Wrong:
+        def __init__(self, module):
+            self.goal_errors = lambda *given: module.goal_errors(*given)[::-1]
+
+    monkeypatch.setattr(native, 'load_module', lambda name, path: Wrong(load(name, path)))
+    state = native.prepare(wait=True)
+    assert state.stage is Stage.FAILED
+    assert 'are not read correctly' in state.reason
+    assert compiled
+
+
+def python(folder, *command, **environment):
+    env = {**os.environ, 'PYTHONPATH': str(ROOT), native.FOLDER: str(folder), **environment}
+    done = subprocess.run(
+        [sys.executable, *command], cwd='/', env=env, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_the_program_compiles_once_and_says_where(tmp_path):
+    tmp_path.chmod(0o700)
+    code, text = python(tmp_path, '-m', 'ik_node.kernels.build')
+    assert (code, 'kernels compiled in' in text) == (0, True), text
+    code, text = python(tmp_path, '-m', 'ik_node.kernels.build')
+    assert (code, text.startswith('kernels are compiled: ')) == (0, True), text
+    assert [path.suffix for path in tmp_path.iterdir()] in (['.so', '.lock'], ['.lock', '.so'])
+
+
+def test_without_a_compiler_the_remedy_is_named(tmp_path):
+    tmp_path.chmod(0o700)
+    code, text = python(
+        tmp_path, '-c',
+        'import sys; from ik_node.kernels import build\n'
+        'build.find_spec = lambda _: None; sys.exit(build.main([]))',
+        PATH='/nonexistent', CC='',
+    )  # fmt: skip
+    assert (code, text.count('\n')) == (1, 1)
+    assert 'there is no C compiler: install one (sudo apt install gcc)' in text
+
+
+def test_an_error_of_the_compiler_is_passed_on_and_leaves_nothing(tmp_path):
+    with pytest.raises(build.BuildError, match='exit code 1'):
+        build.compile_module('this is not C;', tmp_path / 'x.so')
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_process_compiles_at_a_time(folder, monkeypatch):
+    monkeypatch.undo()
+    with native.lock_file(folder).open('w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert native._run_builder(folder) is None
