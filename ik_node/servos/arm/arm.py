@@ -129,11 +129,14 @@ class Inbox:
                 self._releasing = False
 
     def not_held(self) -> None:
-        """Let a release before a hold count again: there was nothing to hold."""
-        self._held_since = False
+        """Let a release before a hold count again, unless another hold is waiting: nothing was held."""
+        with self._lock:
+            self._held_since = self._has(Request.HOLD)
 
     def released(self) -> None:
-        self._releasing = False
+        """Note that the arm is without torque."""
+        with self._lock:
+            self._releasing = False
 
     def checked(self, positions: Mapping[str, float]) -> dict[str, float]:
         """Return the positions of joints of the arm.

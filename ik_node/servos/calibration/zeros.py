@@ -131,7 +131,7 @@ def _warnings_of_range(joint: JointProfile, recorded: Recorded) -> list[str]:
     if not recorded.is_range:
         return [
             f'the recorded range {recorded.low} to {recorded.high} contains the step from 4095 to 0: '
-            'calibrate again, held in mid-range'
+            'calibrate again, with the joint held in mid-range'
         ]
     if joint.stops is not None:
         share = (recorded.high - recorded.low) * joint.unit / (joint.stops[1] - joint.stops[0])
