@@ -15,10 +15,10 @@ from small_arm import ARM_JOINTS, PARAMETERS, folding_urdf
 from ik_node.control.checks import Gate, States
 from ik_node.control.controller import ArmController
 from ik_node.control.feedback import CALM
-from ik_node.control.models import ArmModel
+from ik_node.control.models import ArmModel, build_models
 from ik_node.control.outputs import Output
 from ik_node.control.requests import Report, Snapshot
-from ik_node.control.settings import ArmSettings
+from ik_node.control.settings import ArmSettings, RobotSettings
 from ik_node.control.states import State
 from ik_node.control.trajectory import JointTrajectory, Setpoint
 from ik_node.model.urdf.description import load_description
@@ -28,6 +28,12 @@ from ik_node.steady import steady
 SETTINGS = ArmSettings(**PARAMETERS)
 PERIOD = 1.0 / SETTINGS.publish_rate
 AFTER = 1e9  # [s] added to a made-up arrival: on the real clock it is later than all stops of a test
+
+
+def arm_model(text: str, settings: ArmSettings = SETTINGS, before: ArmModel | None = None) -> ArmModel:
+    """Return the model of an arm with one tool. before: the one that there was."""
+    models = {} if before is None else {'': before}
+    return build_models(text, RobotSettings(settings, {}), models)['']
 
 
 @dataclass

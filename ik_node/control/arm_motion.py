@@ -20,7 +20,7 @@ from ik_node.solver.goal import Goal
 
 from .checks import CLEARANCE_EN_ROUTE, JointGate, MotionCheck, States
 from .feedback import Feedback, FollowingError
-from .models import Columns, JointModel
+from .models import ArmModel, Columns
 from .motion import SPACING, JointMotion, JointPlan, ToolPace, motion_ahead, positions_to_rest
 from .paths import MotionLimits, ToolPath, limits_of_motion
 from .requests import Aim, Level, TargetPlan, filled
@@ -203,7 +203,7 @@ class ArmMotion:
 
     def __init__(
         self,
-        model: JointModel,
+        model: ArmModel,
         settings: ArmSettings,
         positions: Mapping[str, float],
         robot: JointArbiter,
@@ -231,7 +231,7 @@ class ArmMotion:
         self._off = model.joints.indices(list(self._resting))
         self._rows: tuple[object, tuple[NDArray[np.bool_], tuple[str, ...]]] | None = None  # see _published
         self._values = model.joints.filled(known)  # of all variables, in the last setpoint
-        self._following = FollowingError(model.joint_names, model.continuous, model.prismatic)
+        self._following = FollowingError(model.joint_names, model.tree.continuous, model.tree.prismatic)
         self.paused = ''
         self._goal = self.arm.motion.target  # the last targets
         self.tracked: Array | None = None  # position of the moving target that the arm follows
@@ -288,7 +288,7 @@ class ArmMotion:
 
     def start_of(self, tool: str) -> Array:
         """Return the start (k,) for a goal of a tool: joints that move other tools are at their target."""
-        motion, alone = self.arm.motion, self._model.alone(tool)
+        motion, alone = self.arm.motion, self._model.tools[tool].own
         q = self.arm.motion.target.copy()
         q[alone] = motion.position[alone]
         return q
@@ -401,7 +401,7 @@ class ArmMotion:
             [known.get(n, (p, 0.0, 0.0)) for n, p in zip(setpoint.controller, setpoint.listed(), strict=True)]
         ).T
 
-    def take(self, model: JointModel, settings: ArmSettings) -> None:
+    def take(self, model: ArmModel, settings: ArmSettings) -> None:
         """Change to another model of the same joints, and its limits."""
         self._model, self._settings = model, settings
         for group in self.groups:
@@ -433,9 +433,9 @@ class ArmMotion:
     def _set_limits(self) -> None:
         settings = self._settings
         self._following.set_limits(self._model.following_tolerance(settings), settings.following_delay)
-        tools, rates = self._model.tools(), settings.tool_rates()
+        tools, rates = self._model.tools.values(), settings.tool_rates()
         self.check.take(self._model, settings)
-        arms = [(tool.arm, columns) for tool, columns in tools]
+        arms = [(tool.arm, tool.columns) for tool in tools]
         motion = self.arm.motion
         motion.set_pace(ToolPace(arms, *rates, self._model.rolls))
         motion.keeps = self.check.keeps_balls if self.check.has_balls else None
@@ -477,9 +477,9 @@ class ArmMotion:
 
         Also for a path of a tool that shares joints.
         """
-        if isinstance(aim, ToolPath) and self._model.of(tool)[0].shared:
+        if isinstance(aim, ToolPath) and len(self._model.tools) > 1:
             raise InputError(SHARED)
-        arm = self._model.of(tool)[0].arm
+        arm = self._model.tools[tool].arm
         points = aim.points if isinstance(aim, ToolPath) else ()
         for point in (aim.position,) if isinstance(aim, Goal) else points:
             if doubt := arm.too_far(point):
@@ -736,12 +736,13 @@ class ArmMotion:
             return None
         joints = [
             f'joint {quoted(self.arm.names[i])} is {errors[i]:.3g} {unit}'
-            for i, unit in zip(far, np.where(self._model.prismatic, 'm', 'rad')[far], strict=True)
+            for i, unit in zip(far, np.where(self._model.tree.prismatic, 'm', 'rad')[far], strict=True)
         ]
         reached = np.where(np.isnan(measured), targets, measured)
+        tools = [(tool.arm, tool.columns) for tool in self._model.tools.values()]
         off = max(
-            float(np.linalg.norm(tool.arm.fk(reached[columns])[0] - tool.arm.fk(targets[columns])[0]))
-            for tool, columns in self._model.tools()
+            float(np.linalg.norm(arm.fk(reached[columns])[0] - arm.fk(targets[columns])[0]))
+            for arm, columns in tools
         )
         whose = 'its target' if far.size == 1 else 'their targets'
         return f'{" and ".join(joints)} away from {whose}, the tool {1e3 * off:.1f} mm off'
@@ -758,7 +759,7 @@ class ArmMotion:
 
     def inexact(self, feedback: Feedback) -> str | None:
         """Return which joints are not quite at their targets, None if all are."""
-        prompt = np.where(self._model.prismatic, *PROMPT)
+        prompt = np.where(self._model.tree.prismatic, *PROMPT)
         return self.unreached_joint(
             feedback, np.minimum(prompt, self._model.arrival_tolerance(self._settings))
         )

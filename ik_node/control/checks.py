@@ -20,7 +20,7 @@ from ik_node.model.arm import Arm
 from ik_node.model.ball import Ball, Order
 from ik_node.model.collision import SelfCollision
 
-from .models import Columns, JointModel
+from .models import ArmModel, Columns
 from .motion import SPACING, tool_motion
 from .paths import MotionLimits, limits_of_motion
 from .settings import ArmSettings, Workspace
@@ -502,7 +502,7 @@ class MotionCheck:
 
     def __init__(
         self,
-        model: JointModel,
+        model: ArmModel,
         settings: ArmSettings,
         others: Callable[[float], Mapping[str, Array]] = no_others,
     ) -> None:
@@ -512,21 +512,21 @@ class MotionCheck:
         self._use(model)
         self.take(model, settings)
 
-    def _use(self, model: JointModel) -> None:
+    def _use(self, model: ArmModel) -> None:
         self._model = model
-        self._tools = [ToolGate(tool.arm, model.index[columns]) for tool, columns in model.tools()]
+        self._tools = [ToolGate(tool.arm, tool.index) for tool in model.tools.values()]
         names = model.joint_names
         balls = [ball for ball in model.robot.balls if ball.limited and set(ball.joints) <= set(names)]
         columns = [model.joints.indices(ball.joints) for ball in balls]
         self._balls = BallGate(list(zip(balls, columns, strict=True))) if balls else None
         self._collision = None if model.collision is None else CollisionGate(model.collision)
 
-    def take(self, model: JointModel, settings: ArmSettings) -> None:
+    def take(self, model: ArmModel, settings: ArmSettings) -> None:
         """Use the limits of settings, and another model of the same joints; what both share is kept.
 
         The limits of joints are set by their gates.
         """
-        if [gate.arm for gate in self._tools] != [tool.arm for tool, _ in model.tools()]:
+        if [gate.arm for gate in self._tools] != [tool.arm for tool in model.tools.values()]:
             self._use(model)
         elif self._collision is None or self._collision.collision is not model.collision:
             self._collision = None if model.collision is None else CollisionGate(model.collision)

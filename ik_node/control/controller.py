@@ -27,11 +27,11 @@ from ik_node.steady import steady
 
 from .arm_motion import ArmMotion, JointArbiter
 from .feedback import Feedback
-from .models import ArmModel, Columns, JointModel
+from .models import ArmModel, ToolModel
 from .outputs import Output, Outputs
 from .requests import Aim, Level, Report, Request, Snapshot, TargetPlan, arrival_at
 from .settings import ArmSettings
-from .solving import GoalSolver, goal_solver_of
+from .solving import GoalSolver
 from .states import COMMANDING, ON_ITS_WAY, READY, Event, State, StateMachine
 from .trajectory import Setpoint
 
@@ -248,7 +248,7 @@ class GoalTracker:
         request: Request,
         state: State,
         time: float,
-        model: JointModel,
+        model: ArmModel,
         target: Array,
     ) -> None:
         """Report the result of a request; the arm, now in state, pursues it if there are joint targets.
@@ -260,9 +260,9 @@ class GoalTracker:
         self._reports.add(report)
         if plan.joints is not None:
             for tool in [tool for tool in self._at_the_end if tool != request.tool]:
-                self._judge(tool, *model.of(tool), target, request, state)
+                self._judge(tool, model.tools[tool], target, request, state)
             self._at_the_end[request.tool] = plan.arrived_report(report)
-            self._targets[request.tool] = target[model.of(request.tool)[1]]
+            self._targets[request.tool] = target[model.tools[request.tool].columns]
             self.arrival = request.arrival
             self._began, self._rested = time, math.inf
 
@@ -276,21 +276,19 @@ class GoalTracker:
         self._rested = min(self._rested, time)
         return time >= self._rested + ARRIVING
 
-    def _judge(
-        self, tool: str, arm: ArmModel, columns: Columns, target: Array, request: Request, state: State
-    ) -> None:
+    def _judge(self, name: str, tool: ToolModel, target: Array, request: Request, state: State) -> None:
         """Check whether the target (k,) of a request for another tool still meets the goal of a tool."""
-        report, q = self._at_the_end[tool], target[columns]
-        if np.abs(q - self._targets[tool]).max() <= SAME:
+        report, q = self._at_the_end[name], target[tool.columns]
+        if np.abs(q - self._targets[name]).max() <= SAME:
             return
-        self._targets[tool] = q
-        found = None if report.goal is None else arm.solver.evaluate(report.goal, q)
+        self._targets[name] = q
+        found = None if report.goal is None else tool.solver.evaluate(report.goal, q)
         if found is not None and found.solved:
-            self._at_the_end[tool] = replace(
+            self._at_the_end[name] = replace(
                 report, level=Level.OK, message=arrival_at(found), status=found.status.value, solution=found
             )
         elif report.status == 'solved' and report.request is not None:
-            del self._at_the_end[tool]
+            del self._at_the_end[name]
             message = (
                 f'{report.request.source} ended before the arm arrived: {request.source} moves its joints'
             )
@@ -364,7 +362,7 @@ class ArmController:
         self._trajectories = self._outputs.trajectories
         self._machine = StateMachine()
         self._feedback = Feedback()
-        self._model: JointModel | None = None
+        self._model: ArmModel | None = None
         self._motion: ArmMotion  # of the model
         self._goal_solver: GoalSolver
         self._settings: ArmSettings
@@ -407,22 +405,24 @@ class ArmController:
         idle = self.state in (State.UNCONFIGURED, State.INACTIVE)
         return idle and not self._trajectories.halting(self._ticked)
 
-    def snapshot(self, tool: str = '') -> Snapshot | None:
-        """Return the present state of the arm of a tool; None before the first one."""
+    def snapshot(self, tool: str | None = None) -> Snapshot | None:
+        """Return the present state of the arm with a tool, by default its first; None before a model."""
         with self._lock:
             if self._model is None:
                 return None
-            motion, (arm, columns) = self._motion, self._model.of(tool)
+            motion = self._motion
+            own = self._model.first if tool is None else self._model.tools[tool]
             remaining = motion.arm.motion.remaining
             return Snapshot(
-                arm,
+                self._model,
+                own,
                 self.state,
                 motion.values(self._feedback)[0],
-                motion.arm.motion.target[columns],
+                motion.arm.motion.target[own.columns],
                 remaining,
                 self._tracker.share(self._ticked, remaining),
                 self._feedback.age(motion.arm.names),
-                None if motion.tracked is None else motion.tracked[columns],
+                None if motion.tracked is None else motion.tracked[own.columns],
                 self._machine.interruptions,
                 self._goals,
             )
@@ -458,7 +458,7 @@ class ArmController:
                 case State.HAND_GUIDED:
                     return Level.WARN, 'hand-guided: the commands follow the measured joints'
                 case _:
-                    return Level.OK, self._model.describe()
+                    return Level.OK, self._model.tree.describe()
 
     # Changes of state
 
@@ -702,7 +702,7 @@ class ArmController:
 
     # Configuration
 
-    def configure(self, model: JointModel, settings: ArmSettings | Callable[[], ArmSettings]) -> bool:
+    def configure(self, model: ArmModel, settings: ArmSettings | Callable[[], ArmSettings]) -> bool:
         """Switch to the arm of model with settings; False while the previous arm is braking: call again.
 
         A callable returns settings that set_limits may change at the same time: it is called with the lock.
@@ -723,7 +723,7 @@ class ArmController:
             positions = {} if before is None else before.joints.named(self._motion.values(self._feedback)[0])
             self._model, self._settings = model, settings
             self._feedback.judge(model.joints)
-            self._goal_solver = goal_solver_of(model)
+            self._goal_solver = GoalSolver(model)
             self._motion = self._robot.put(self, ArmMotion(model, settings, positions, self._robot))
             self._machine.epoch += 1
             self._tracker.end(self.state, 'the arm has changed')

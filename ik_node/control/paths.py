@@ -16,7 +16,7 @@ from ik_node.errors import IkError, InputError, safe_repr
 from ik_node.solver.goal import Goal, pack_goals
 from ik_node.solver.solver import IkSolver
 
-from .models import ArmModel, JointModel
+from .models import ArmModel, ToolModel
 from .motion import ROLL_SHARE, SHARE, ToolPace
 from .settings import ArmSettings
 from .trajectory import Trajectory
@@ -757,19 +757,21 @@ def plan_lines(
     return LineMotion(whole, length, before)
 
 
-def plan_path(model: ArmModel, path: ToolPath, start: Array, settings: ArmSettings) -> LineMotion:
-    """Plan a motion of the arm from start (n,) along path by the settings; see plan_lines."""
-    limits = limits_of_motion(model, model.index, settings)
+def plan_path(
+    model: ArmModel, tool: ToolModel, path: ToolPath, start: Array, settings: ArmSettings
+) -> LineMotion:
+    """Plan a motion of the only tool from start (n,) along path by the settings; see plan_lines."""
+    limits = limits_of_motion(model, tool.index, settings)
     speed = settings.path_speed or np.inf
     motion = plan_lines(
-        model.solver,
+        tool.solver,
         ToolPath(path.points) if settings.path_direction == 'free' else path,
         start,
         Bounds(limits.velocity, limits.acceleration, limits.jerk, speed),
         settings.path_blend if settings.path_corners == 'blend' else None,
         settings.path_partial,
     )
-    return _paced(motion, ToolPace([(model.arm, np.arange(model.arm.n))], *settings.tool_rates()))
+    return _paced(motion, ToolPace([(tool.arm, tool.columns)], *settings.tool_rates()))
 
 
 def _paced(motion: LineMotion, pace: ToolPace) -> LineMotion:
@@ -795,7 +797,7 @@ class MotionLimits:
 
 
 def limits_of_motion(
-    model: JointModel, index: Sequence[int] | NDArray[np.int64], settings: ArmSettings
+    model: ArmModel, index: Sequence[int] | NDArray[np.int64], settings: ArmSettings
 ) -> MotionLimits:
     """Return the limits of the variables of a model at index (k)."""
     joints = model.joints

@@ -15,11 +15,11 @@ from ik_node.solver.solver import IkSolver
 from .arm_motion import ArmMotion, JointArbiter
 from .checks import MotionCheck, States
 from .feedback import Feedback
-from .models import JointModel, Models, arms_of, build_models
+from .models import ArmModel, Models, build_models
 from .motion import SPACING, JointMotion
 from .requests import Aim
 from .settings import ArmSettings, RobotSettings
-from .solving import goal_solver_of
+from .solving import GoalSolver
 
 SLOWEST = 0.001  # the least speed_scaling
 
@@ -50,9 +50,9 @@ class PreviewedMotion:
 class Preview:
     """What the node of a model would do with goals of a tool. arm, solver: those of the tool."""
 
-    def __init__(self, model: JointModel, settings: ArmSettings, tool: str = '') -> None:
+    def __init__(self, model: ArmModel, settings: ArmSettings, tool: str = '') -> None:
         self.model, self.settings, self.tool = model, settings, tool
-        self._own = model.of(tool)[0]
+        self._own = model.tools[tool]
         self._check = MotionCheck(model, settings)
 
     @property
@@ -90,7 +90,7 @@ class Preview:
         joints, feedback = ArmMotion(model, settings, values, JointArbiter()), Feedback()
         feedback.take(values, 0.0, 0.0)  # joints off the arm are where they were measured
         before = joints.values(feedback)[0]
-        solver = goal_solver_of(model)
+        solver = GoalSolver(model)
         plan = joints.plan(solver, aim, tool, before, only_listed=settings.uses_controller)
         end = model.joints.named(before)
         if plan.joints is not None:
@@ -121,5 +121,5 @@ class Previews:
         if self._built is None or text != self._built[0] or not settings.same_models(self._built[1]):
             self._models = build_models(text, settings, {})
             self._built = text, settings
-        model = next(one for first, one in self._models.items() if tool in arms_of(first, one))
+        model = next(one for one in self._models.values() if tool in one.tools)
         return Preview(model, settings.arms[tool], tool)

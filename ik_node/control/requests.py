@@ -18,14 +18,14 @@ from ik_node.steady import steady
 from .states import ON_ITS_WAY, State
 
 if TYPE_CHECKING:  # loads ruckig, which drivers do without
-    from .models import ArmModel
+    from .models import ArmModel, ToolModel
     from .paths import ToolPath
     from .trajectory import Trajectory
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """The state of an arm at one time: values (n,) of model.joints.variables, target (arm.n,).
+    """The state of an arm and one of its tools: values (n,) of model.joints.variables, target (arm.n,).
 
     remaining: time left of the motion [s]. share: completed share of the motion to the goal, 1 after the
     arrival, NaN without a goal. measured_age: of the oldest measurement of a joint of the arm [s], infinite
@@ -36,6 +36,7 @@ class Snapshot:
     """
 
     model: ArmModel
+    tool: ToolModel
     state: State
     values: Array
     target: Array
@@ -49,20 +50,20 @@ class Snapshot:
     @property
     def position(self) -> Array:
         """Commanded positions (arm.n,) of the joints of the arm."""
-        return self.values[self.model.index]
+        return self.values[self.tool.index]
 
     @property
     def behind(self) -> float:
         """Distance of the tool from the moving goal that it follows [m]; NaN without one."""
         if self.moving_target is None:
             return math.nan
-        arm = self.model.arm
+        arm = self.tool.arm
         return float(np.linalg.norm(arm.fk(self.moving_target)[0] - arm.fk(self.position)[0]))
 
     @property
     def margin(self) -> tuple[float, str]:
         """The least distance of a joint of the arm from a position limit [rad or m], and which joint."""
-        arm = self.model.arm
+        arm = self.tool.arm
         margins = np.minimum(self.position - arm.lower, arm.upper - self.position)
         joint = int(margins.argmin())
         return float(margins[joint]), arm.joint_names[joint]
@@ -122,7 +123,7 @@ class HomeRequest:
 
     def resolve(self, arm: Snapshot) -> Aim | None:
         """Return the home position of each joint of the arm; all others stay."""
-        return dict(zip(arm.model.arm.joint_names, arm.model.home.tolist(), strict=True))
+        return dict(zip(arm.tool.arm.joint_names, arm.tool.home.tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -16,10 +15,10 @@ import numpy as np
 from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.errors import quoted
-from ik_node.solver.goal import Cause, Goal, Solution, Status
+from ik_node.solver.goal import Cause, Goal, Solution
 from ik_node.solver.trees import TreeSolution
 
-from .models import ArmModel, Columns, JointModel, TreeModel
+from .models import ArmModel, Columns
 from .paths import ToolPath, plan_path
 from .pursuit import advanced
 from .requests import Aim, Level, Request, TargetPlan, arrival_at
@@ -158,27 +157,29 @@ class Followed:
         return 0.0 <= arrival - self.arrival < STREAM_GAP
 
 
-class GoalSolver(ABC):
-    """Turns goals into joint targets. A goal soon after another continues from the solution of that one."""
+class GoalSolver:
+    """Turns goals into joint targets. A goal soon after another continues from the solution of that one.
 
-    def __init__(self, model: JointModel) -> None:
+    Every goal is solved together with the last ones of the other tools, which stay without one. Goals of
+    different tools come at different times: every tool has a stream for the joints that only it moves, and
+    one for its spare roll; the joints that tools share have one that every goal adds to.
+    """
+
+    def __init__(self, model: ArmModel) -> None:
         self.model = model
         self._last: Followed | None = None
+        self._goals: dict[str, Goal] = {}  # by tool, that are met together
         self._newest = model.home  # joints (k,) of the newest goal
-        self._streams = self._new_streams()
+        self._streams = _streams_of(model)
         self._teleoperated: tuple[MotionState, float] | None = None  # state and time of its last command
 
     def restart(self) -> None:
-        """Restart: the next goal is not part of a stream."""
+        """Restart: the next goal is not part of a stream, and the tools keep their present poses."""
         self._last = None
-        for _, stream in self._streams:
+        self._goals.clear()
+        for _, _, stream in self._streams:
             stream.clear()
         self._teleoperated = None
-
-    def _new_streams(self) -> list[tuple[Columns, GoalStream]]:
-        """Return a stream for each block of joints: a jump of one does not end the motion of another."""
-        velocity = self.model.joints.velocity[self.model.index]
-        return [(columns, GoalStream(velocity[columns])) for columns in self.model.blocks]
 
     def find(
         self,
@@ -234,7 +235,7 @@ class GoalSolver(ABC):
     def _along(self, wanted: ToolPath, tool: str, position: Array, settings: ArmSettings) -> TargetPlan:
         """Return the plan for a path of a tool that begins at position (k,)."""
         begin = time.perf_counter()
-        found = plan_path(self.model.of(tool)[0], wanted, position, settings)
+        found = plan_path(self.model, self.model.tools[tool], wanted, position, settings)
         end = position if found.trajectory is None else found.trajectory.positions[-1]
         duration = 0.0 if found.trajectory is None else found.trajectory.duration
         said = f'solved: moving along {found.length:.4g} m in {duration:.3g} s'
@@ -252,8 +253,27 @@ class GoalSolver(ABC):
             partial=bool(found.reason),
         )
 
+    def _solve(
+        self, goal: Goal, tool: str, arrival: float, position: Array, settings: ArmSettings
+    ) -> tuple[Solution, Array, str]:
+        """Return the solution for the tool, all joints (k,), and a sentence on a change of branch or ''."""
+        before, last = self._goals.copy(), self._last  # read once: teleoperation may clear them concurrently
+        goals, model = {**before, tool: goal}, self.model
+        if last is None or not last.streams(arrival):
+            found = model.solve(goals, position)
+        elif last.solved and tool in before and settings.solver == 'lm':  # only lm tracks
+            found = model.track(goals, last.q, last.before)
+        else:
+            found = model.solve(goals, last.q)
+        switched = next((str(x.reason) for x in found.tools.values() if x.other_branch is not None), '')
+        if switched:
+            found = model.solve(goals, found.q)
+        return _judged(tool, found), found.q, switched
+
     def accept(self, plan: TargetPlan, request: Request) -> None:
         """Note that a plan is pursued: a goal soon after it continues from its solution."""
+        if plan.joints is None and len(self.model.tools) > 1:
+            return  # the other tools stay at their goals
         if plan.solution is None or plan.joints is None:
             self.restart()
             return
@@ -262,12 +282,18 @@ class GoalSolver(ABC):
         self._newest = q
         self._last = Followed(q, plan.solution.solved, before, request.arrival)
         self._teleoperated = None
-        self._followed(q, plan, request)
+        self._keep(q, plan, plan.solution, request.tool)
+        for tool, columns, stream in self._streams:
+            if tool in (None, request.tool):
+                stream.add(q[columns], request.received, request.goal_time)
 
-    def _followed(self, q: Array, plan: TargetPlan, request: Request) -> None:  # noqa: ARG002
-        """Note the joints (k,) of a goal that is pursued."""
-        for columns, stream in self._streams:
-            stream.add(q[columns], request.received, request.goal_time)
+    def _keep(self, q: Array, plan: TargetPlan, solution: Solution, tool: str) -> None:
+        """Keep the goal of a tool, or where joints q (k,) have it if it cannot be met by any of them."""
+        assert plan.goal is not None
+        own, reason = self.model.tools[tool], solution.reason
+        conflicts = reason is not None and reason.cause is Cause.CONFLICT
+        met = solution.solved or conflicts
+        self._goals[tool] = plan.goal if met else Goal(*own.arm.fk(q[own.columns]))
 
     def steer(self, q: Array, time: float, rates: tuple[Array, Array] | None) -> None:
         """Note the targets of a teleoperation command q (arm.n,) at time [s], followed as a moving goal.
@@ -276,7 +302,7 @@ class GoalSolver(ABC):
         """
         self._last, self._newest = None, q
         self._teleoperated = None if rates is None else (MotionState(q, *rates), time)
-        for columns, stream in self._streams:
+        for _, columns, stream in self._streams:
             if rates is None:
                 stream.add(q[columns], time, time)
             else:
@@ -295,7 +321,7 @@ class GoalSolver(ABC):
         """Return the same from the streams; joints whose stream rests are at the newest goal."""
         found = MotionState(self._newest.copy(), *np.zeros((2, len(self._newest))))
         anything = False
-        for columns, stream in self._streams:
+        for _, columns, stream in self._streams:
             state = stream.at(time)
             if state is not None:
                 anything = True
@@ -307,113 +333,20 @@ class GoalSolver(ABC):
         """Return the time constant [s] with which errors vanish."""
         return settings.smoothing if self._teleoperated is None else max(settings.smoothing, CALM)
 
-    @abstractmethod
-    def _solve(
-        self, goal: Goal, tool: str, arrival: float, position: Array, settings: ArmSettings
-    ) -> tuple[Solution, Array, str]:
-        """Return the solution for the tool, all joints (k,), and a sentence on a change of branch or ''."""
 
+def _streams_of(model: ArmModel) -> list[tuple[str | None, Columns, GoalStream]]:
+    """Return a stream for each block of joints: a jump of one does not end the motion of another.
 
-class ArmGoalSolver(GoalSolver):
-    """The targets of an arm with one tool."""
-
-    model: ArmModel
-
-    def _solve(
-        self,
-        goal: Goal,
-        tool: str,  # noqa: ARG002 - there is only one
-        arrival: float,
-        position: Array,
-        settings: ArmSettings,
-    ) -> tuple[Solution, Array, str]:
-        solver, last = self.model.solver, self._last  # read once: teleoperation may clear it concurrently
-        if last is None or not last.streams(arrival):
-            solution = solver.solve(goal, position)
-        elif not last.solved or settings.solver != 'lm':  # only lm tracks
-            solution = solver.solve(goal, last.q)
-        else:
-            solution = solver.track(goal, last.q, last.before)
-            if solution.other_branch is not None:
-                errors = solver.errors(goal, solution.other_branch)
-                said = str(solution.reason)
-                solution = replace(
-                    solution,
-                    status=Status.SOLVED,
-                    q=solution.other_branch,
-                    position_error=errors[0],
-                    direction_error=errors[1],
-                )
-                return solution, solution.q, said
-        return solution, solution.q, ''
-
-
-class TreeGoalSolver(GoalSolver):
-    """Every goal is solved together with the last ones of the other tools, which stay without one.
-
-    Goals of different tools come at different times: every tool has a stream for the joints that only it
-    moves, and one for its spare roll; the joints that tools share have one that every goal adds to.
+    With the only tool that moves them, None for joints that tools share.
     """
-
-    model: TreeModel
-
-    def __init__(self, model: TreeModel) -> None:
-        super().__init__(model)
-        self._goals: dict[str, Goal] = {}
-
-    def _new_streams(self) -> list[tuple[Columns, GoalStream]]:
-        velocity = self.model.joints.velocity[self.model.index]
-        own = [self.model.alone(tool) for tool in self.model.arms]
-        shared = np.setdiff1d(np.arange(self.model.tree.n), np.concatenate(own))
-        parts = [np.intersect1d(block, columns) for columns in (*own, shared) for block in self.model.blocks]
-        return [(columns, GoalStream(velocity[columns])) for columns in parts if columns.size]
-
-    def restart(self) -> None:
-        """Restart: the tools keep their present poses."""
-        super().restart()
-        self._goals.clear()
-
-    def accept(self, plan: TargetPlan, request: Request) -> None:
-        """Note that a plan is pursued; a goal that is not pursued leaves the other tools at theirs."""
-        if plan.joints is not None:
-            super().accept(plan, request)
-
-    def _solve(
-        self,
-        goal: Goal,
-        tool: str,
-        arrival: float,
-        position: Array,
-        settings: ArmSettings,  # noqa: ARG002 - the solver of a tree has one method
-    ) -> tuple[Solution, Array, str]:
-        before, last = self._goals.copy(), self._last  # read once: teleoperation may clear them concurrently
-        goals, solver = {**before, tool: goal}, self.model.solver
-        if last is None or not last.streams(arrival):
-            found = solver.solve(goals, position)
-        elif last.solved and tool in before:
-            found = solver.track(goals, last.q, last.before)
-        else:
-            found = solver.solve(goals, last.q)
-        switched = next((str(x.reason) for x in found.tools.values() if x.other_branch is not None), '')
-        if switched:
-            found = solver.solve(goals, found.q)
-        return _told(tool, found), found.q, switched
-
-    def _followed(self, q: Array, plan: TargetPlan, request: Request) -> None:
-        """Keep the goal, and add to the streams of the joints that it moves."""
-        assert plan.goal is not None
-        assert plan.solution is not None
-        arm, columns = self.model.of(request.tool)
-        reason = plan.solution.reason
-        wished = plan.solution.solved or (reason is not None and reason.cause is Cause.CONFLICT)
-        self._goals[request.tool] = plan.goal if wished else Goal(*arm.arm.fk(q[columns]))
-        others = [self.model.alone(tool) for tool in self.model.arms if tool != request.tool]
-        for joints, stream in self._streams:
-            if not np.isin(joints, np.concatenate(others)).any():
-                stream.add(q[joints], request.received, request.goal_time)
+    velocity = model.joints.velocity[model.index]
+    parts: list[tuple[str | None, Columns]] = [(name, tool.own) for name, tool in model.tools.items()]
+    parts.append((None, np.setdiff1d(np.arange(model.tree.n), np.concatenate([own for _, own in parts]))))
+    divided = [(name, np.intersect1d(block, own)) for name, own in parts for block in model.blocks]
+    return [(name, columns, GoalStream(velocity[columns])) for name, columns in divided if columns.size]
 
 
-def _told(tool: str, found: TreeSolution) -> Solution:
+def _judged(tool: str, found: TreeSolution) -> Solution:
     """Return the solution of a tool, not solved if another one cannot meet its goal, or stay, meanwhile."""
     own = found.tools[tool]
     if own.solved:
@@ -422,8 +355,3 @@ def _told(tool: str, found: TreeSolution) -> Solution:
                 sentence = f'tool {quoted(name)}: {other.reason.sentence}'
                 return replace(own, status=other.status, reason=replace(other.reason, sentence=sentence))
     return own
-
-
-def goal_solver_of(model: JointModel) -> GoalSolver:
-    """Return the targets for a model."""
-    return TreeGoalSolver(model) if isinstance(model, TreeModel) else ArmGoalSolver(model)

@@ -408,12 +408,10 @@ class Clutch:
             return None
         begin = self._origin
         moved = float(np.linalg.norm(pose[:3, 3] - self._last[:3, 3]))
-        turned = angle_between(self._last, pose) if turns_tool(arm.model.arm, arm.position) else 0.0
+        turned = angle_between(self._last, pose) if turns_tool(arm.tool.arm, arm.position) else 0.0
         if begin is None or moved > JUMP or turned > TURN or not 0.0 <= time - self._seen <= SILENCE:
-            tool = tool_pose(arm.model, arm.position)
-            self.why = (
-                distant(arm.model.pose_goal(pose), tool, arm.model.arm, arm.position) if absolute else ''
-            )
+            tool = tool_pose(arm.tool.arm, arm.position)
+            self.why = distant(arm.tool.pose_goal(pose), tool, arm.tool.arm, arm.position) if absolute else ''
             if self.why:
                 self._origin = None
                 return None
@@ -422,15 +420,15 @@ class Clutch:
             self._origin = begin
         self._last, self._seen = pose.copy(), time
         if absolute:
-            return arm.model.pose_goal(pose)
+            return arm.tool.pose_goal(pose)
         turn = pose[:3, :3] @ begin[:3, :3].T
         position = self._tool[:3, 3] + settings.position_scale * (pose[:3, 3] - begin[:3, 3])
         return Goal(position, turn @ self._tool[:3, 2], turn @ self._tool[:3, 0])
 
 
-def tool_pose(model: ArmModel, q: Array) -> Array:
+def tool_pose(arm: Arm, q: Array) -> Array:
     """Return the pose T (4, 4) of the tool at q (n,): x its lateral axis, z its axis, at the tool point."""
-    point, axis, lateral = model.arm.frames(q)[-3:]
+    point, axis, lateral = arm.frames(q)[-3:]
     T = np.eye(4)
     T[:3, 0], T[:3, 1], T[:3, 2], T[:3, 3] = lateral, np.cross(axis, lateral), axis, point
     return T
@@ -485,7 +483,7 @@ class TeleopController:
         """Return the teleoperation of arm and the time since its last step [s]."""
         steered = arm.state is State.TELEOPERATED and 0.0 <= now - self._stepped <= PAUSE
         if self._arm is None or not steered:
-            self._arm = JogKinematics(arm.model.solver, arm.position)
+            self._arm = JogKinematics(arm.tool.solver, arm.position)
             self._stepped = now - period
         dt = min(now - self._stepped, MAX_PERIODS * period)
         self._stepped = now
@@ -501,7 +499,7 @@ class TeleopController:
             return False
         if linear.any() or angular.any():
             self.clutch.loosen()
-        fastest = settings.speed_scaling * arm.model.arm.velocity
+        fastest = settings.speed_scaling * arm.tool.arm.velocity
         return self._controller.steer(jog.twist(linear, angular, dt, fastest), now, since=arm.interruptions)
 
     def jog(self, arm: Snapshot, velocities: Array, now: float, settings: ArmSettings) -> bool:
@@ -539,7 +537,7 @@ class TeleopController:
         teleoperation, dt = self._begun(arm, now, 1.0 / settings.publish_rate)
         if dt <= 0.0:
             return False
-        limits = limits_of_motion(arm.model, arm.model.index, settings)
+        limits = limits_of_motion(arm.model, arm.tool.index, settings)
         fastest = FASTEST * limits.velocity
         # A new pose corrects the last estimate: too little room for that would look like a fast motion.
         q = teleoperation.reach(self._goal(now), max(dt, AHEAD), fastest, arm.position)

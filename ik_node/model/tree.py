@@ -64,11 +64,24 @@ class Tree:
                 raise InputError(
                     f'tools must be of type Tool, by name, got {safe_repr(name)}: {safe_repr(tool)}'
                 )
-        self.robot, self.name = robot, robot.name
-        self.arms = {
-            name: Arm(robot, tool.tip_link, tool.axis, tool.point, base_link) for name, tool in tools.items()
-        }
-        self.base_link = next(iter(self.arms.values())).base_link
+        self._join(
+            {
+                name: Arm(robot, tool.tip_link, tool.axis, tool.point, base_link)
+                for name, tool in tools.items()
+            }
+        )
+
+    @classmethod
+    def of(cls, arms: Mapping[str, Arm]) -> Tree:
+        """Return the tree of at least one arm, by tool, with the same base link of the same robot."""
+        tree = cls.__new__(cls)
+        tree._join(arms)
+        return tree
+
+    def _join(self, arms: Mapping[str, Arm]) -> None:
+        first = next(iter(arms.values()))
+        self.robot, self.name, self.base_link = first.robot, first.name, first.base_link
+        self.arms = dict(arms)
         self.joint_names = tuple(
             dict.fromkeys(joint for arm in self.arms.values() for joint in arm.joint_names)
         )
@@ -176,7 +189,9 @@ class Tree:
             raise InputError(f'{titled(what)}: no tool is called {quoted(str(unknown[0]))}; tools: {known}')
 
     def describe(self) -> str:
-        """Return one sentence on the tools and the joints that they share."""
+        """Return one sentence: on a single tool that of its arm, else on the joints that tools share."""
+        if len(self.arms) == 1:
+            return next(iter(self.arms.values())).describe()
         tools = ', '.join(f'{name} ({arm.n} joints)' for name, arm in self.arms.items())
         shared = self.shared(tuple(self.arms))
         common = {joint: None for name, arm in self.arms.items() for joint in arm.joint_names[: shared[name]]}

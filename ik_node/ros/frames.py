@@ -97,7 +97,7 @@ class Frames:
         An empty frame is the base link. Raises InputError, with the reason, for an unknown frame.
         """
         frame = header.frame_id
-        if frame in ('', model.arm.base_link):
+        if frame in ('', model.tree.base_link):
             return np.eye(4)
         if frame in model.robot.links:
             return model.link_in_base(frame, values)
@@ -113,7 +113,7 @@ class Frames:
         except ImportError:
             raise InputError(f'{unknown}; tf2 is not installed') from None
         try:
-            found = transforms.look_up(model.arm.base_link, frame, Time.from_msg(header.stamp), wait)
+            found = transforms.look_up(model.tree.base_link, frame, Time.from_msg(header.stamp), wait)
         except InputError as error:
             raise InputError(f'{unknown}; tf2: {error}') from None
         place = found.translation

@@ -131,7 +131,7 @@ class PoseRequest(GoalRequest):
     def goal(self, arm: Snapshot) -> Goal:
         """Return the goal of the message. Raises InputError if the message is invalid."""
         pose = pose_matrix(self.message.pose)
-        return arm.model.pose_goal(self._in_base(arm) @ pose)
+        return arm.tool.pose_goal(self._in_base(arm) @ pose)
 
 
 class PointRequest(GoalRequest):
@@ -156,7 +156,7 @@ class PathRequest(GoalRequest):
         goals = []
         for number, pose in enumerate(poses, 1):
             try:
-                goals.append(arm.model.pose_goal(T @ pose_matrix(pose)))
+                goals.append(arm.tool.pose_goal(T @ pose_matrix(pose)))
             except InputError as error:
                 raise InputError(f'pose {number}: {error}') from None
         rows = np.array([goal.packed for goal in goals])
@@ -212,8 +212,8 @@ class Projection:
     def answer(self, query: _Query, arm: Snapshot, solution: Solution) -> None:
         """Publish the pose of the tip at a solution, and its result."""
         values = arm.values.copy()
-        values[arm.model.index] = solution.q
-        names = (f'joint {name}' for name in arm.model.arm.joint_names)
+        values[arm.tool.index] = solution.q
+        names = (f'joint {name}' for name in arm.tool.arm.joint_names)
         said = {
             'status': solution.status.value,
             'position_error': solution.position_error,
@@ -242,7 +242,7 @@ class _Query(PoseRequest):
 
     def _resolve(self, arm: Snapshot) -> Aim | None:
         goal = self.goal(arm)
-        self.projection.answer(self, arm, arm.model.solver.solve(goal, arm.position))
+        self.projection.answer(self, arm, arm.tool.solver.solve(goal, arm.position))
         return None
 
 
@@ -262,7 +262,7 @@ class _JointsQuery(GoalRequest):
 
 def _tip_pose(query: GoalRequest, arm: Snapshot, values: Array) -> PoseStamped:
     """Return the pose of the tip in the base link at the variables (n,), with the stamp of a query."""
-    tip = arm.model.arm
+    tip = arm.tool.arm
     pose = PoseStamped(pose=matrix_pose(arm.model.link_in_base(tip.tip_link, values)))
     pose.header.frame_id = tip.base_link
     pose.header.stamp = query.message.header.stamp

@@ -187,7 +187,7 @@ class GoalMarkers:
         if state is None or shown is None or self.wait != 0.0:
             return
         goal, status = shown
-        arm = state.model.arm
+        arm = state.tool.arm
         position, direction = arm.fk(state.position)
         self._drawn = steady()
         point = array_point(position)
@@ -477,7 +477,7 @@ def _joint_velocities(message: Any, arm: Snapshot, settings: ArmSettings) -> Arr
     """Return the velocities (n,) of the joints of the arm that a JointJog or a JointState asks for."""
     names = list(getattr(message, 'joint_names', None) or getattr(message, 'name', []))
     given = list(getattr(message, 'velocities', None) or getattr(message, 'velocity', []))
-    known = arm.model.arm.joint_names
+    known = arm.tool.arm.joint_names
     if len(names) != len(given) or not np.isfinite(given).all():
         raise InputError(f'one finite velocity per joint is needed, got {given} for {join_names(names)}')
     if not names or len(set(names)) < len(names):
@@ -489,7 +489,7 @@ def _joint_velocities(message: Any, arm: Snapshot, settings: ArmSettings) -> Arr
     velocities = np.array([wanted.get(name, 0.0) for name in known])
     if settings.command_in_type == 'unitless':
         velocities = settings.scale_joint * np.clip(velocities, -1.0, 1.0)
-    fastest = settings.speed_scaling * arm.model.arm.velocity
+    fastest = settings.speed_scaling * arm.tool.arm.velocity
     return np.clip(velocities, -fastest, fastest)
 
 

@@ -24,7 +24,6 @@ from sensor_msgs.msg import JointState
 from ik_node.checks import Array
 from ik_node.control.checks import CLEARANCE
 from ik_node.control.controller import NO_MODEL
-from ik_node.control.models import JointModel, Models, TreeModel, arms_of
 from ik_node.control.requests import Snapshot
 from ik_node.errors import InputError, join_names
 from ik_node.model.collision import SelfCollision
@@ -32,7 +31,7 @@ from ik_node.model.robot import Robot
 from ik_node.ros.conversions import joint_values, matrix_pose, pose_matrix, seconds
 from ik_node.ros.frames import Frames
 from ik_node.solver.goal import Goal, Solution, Status
-from ik_node.solver.trees import Clock, TreeSolution
+from ik_node.solver.trees import Clock, TreeSolution, TreeSolver
 from ik_node.steady import steady
 
 from .interface import ToolInterface
@@ -81,13 +80,12 @@ class RejectedError(Exception):
 class Query:
     """Context of a request besides its message.
 
-    arms: the present arms, by tool; the only tool of a robot has the empty name. models: what moves together.
-    frames: for goals in other frames. check_needed: reject avoid_collisions where self-collision is not
-    checked, instead of leaving that check to the caller. timeout: of a search [s], inf: none.
+    arms: the present arms, by tool; the only tool of a robot has the empty name. frames: for goals in other
+    frames. check_needed: reject avoid_collisions where self-collision is not checked, instead of leaving that
+    check to the caller. timeout: of a search [s], inf: none.
     """
 
     arms: Mapping[str, Snapshot]
-    models: Models
     frames: Frames
     check_needed: bool = True
     timeout: float = math.inf
@@ -96,10 +94,6 @@ class Query:
     def arm(self) -> Snapshot:
         """The arm of the first tool; its values and joints are those of the whole robot."""
         return next(iter(self.arms.values()))
-
-    def group(self, tool: str) -> JointModel:
-        """Return what the joints of a tool move together with."""
-        return next(model for first, model in self.models.items() if tool in arms_of(first, model))
 
 
 def inverse(query: Query, request: Any) -> tuple[JointState, str]:
@@ -127,7 +121,7 @@ def inverse(query: Query, request: Any) -> tuple[JointState, str]:
             raise RejectedError(Code.TIMED_OUT if late else Code.NO_IK_SOLUTION, _told(missed))
         there = values.copy()
         for tool, solution in found.items():
-            there[query.arms[tool].model.index] = solution.q
+            there[query.arms[tool].tool.index] = solution.q
         overlap = next((told for checker in checkers if (told := _overlap(checker, there))), '')
         if not overlap:
             joints = query.arm.model.joints
@@ -161,7 +155,7 @@ def forward(query: Query, request: Any) -> tuple[list[PoseStamped], list[str], s
     for link in request.fk_link_names:
         if link in model.robot.links:
             pose = PoseStamped(pose=matrix_pose(T_frame_base @ model.link_in_base(link, values)))
-            pose.header.frame_id = request.header.frame_id or model.arm.base_link
+            pose.header.frame_id = request.header.frame_id or model.tree.base_link
             poses.append(pose)
             links.append(link)
     unknown = [link for link in request.fk_link_names if link not in links]
@@ -192,7 +186,7 @@ def _state(query: Query, state: Any) -> Array:
         name
         for arm in query.arms.values()
         if math.isinf(arm.measured_age)
-        for name in arm.model.joint_names
+        for name in arm.tool.arm.joint_names
         if name not in named
     ]
     if unknown:
@@ -221,12 +215,12 @@ def _goals(query: Query, request: Any) -> dict[str, Goal]:
         if tool in goals:
             raise RejectedError(Code.INVALID_LINK_NAME, f'the tool of link "{link}" already has a pose')
         try:
-            model = query.arms[tool].model
-            T_base_frame = query.frames.in_base(pose.header, model, query.arm.values)
+            arm = query.arms[tool]
+            T_base_frame = query.frames.in_base(pose.header, arm.model, query.arm.values)
         except InputError as error:
             raise RejectedError(Code.FRAME_TRANSFORM_FAILURE, str(error)) from None
         try:
-            goals[tool] = model.pose_goal(T_base_frame @ pose_matrix(pose.pose) @ T_link_tip)
+            goals[tool] = arm.tool.pose_goal(T_base_frame @ pose_matrix(pose.pose) @ T_link_tip)
         except InputError as error:
             raise RejectedError(Code.INVALID_GOAL_CONSTRAINTS, f'pose of the goal: {error}') from None
     return goals
@@ -246,10 +240,10 @@ def _tool(query: Query, link: str, group: str) -> tuple[str, Array]:
     if link in robot.links:
         above = _moved_by(robot, link)
         for tool, arm in arms.items():
-            tip = arm.model.arm.tip_link
+            tip = arm.tool.arm.tip_link
             if _moved_by(robot, tip) == above:
                 return tool, np.linalg.inv(robot.link_pose(link, {})) @ robot.link_pose(tip, {})
-    tips = [arm.model.arm.tip_link for arm in arms.values()]
+    tips = [arm.tool.arm.tip_link for arm in arms.values()]
     raise RejectedError(
         Code.INVALID_LINK_NAME,
         f'the link must be {join_names(tips)} or fixed to one of them, got "{link}"',
@@ -264,7 +258,7 @@ def _checkers(query: Query, request: Any, tools: Collection[str]) -> list[SelfCo
     """Return the self-collision checkers that the request asks for, those of the tools that move."""
     if not request.avoid_collisions:
         return []
-    models = dict.fromkeys(query.group(tool) for tool in tools)
+    models = dict.fromkeys(query.arms[tool].model for tool in tools)
     found = [model.collision for model in models if model.collision is not None]
     if query.check_needed:
         if len(found) < len(models):
@@ -285,8 +279,8 @@ def _alone(
 ) -> Iterator[dict[str, Solution]]:
     """Yield solutions for one tool, the least roll error first; of equal ones that nearest to values (n,)."""
     ((tool, goal),) = goals.items()
-    model = query.arms[tool].model
-    solver, seed = model.solver, values[model.index]
+    own = query.arms[tool].tool
+    solver, seed = own.solver, values[own.index]
     nearest = solver.solve(goal, seed, _budget(clock))
     if not (nearest.solved and _turned(nearest)):
         yield {tool: nearest}
@@ -307,22 +301,22 @@ def _together(
 ) -> Iterator[dict[str, Solution]]:
     """Yield the solution for several tools that is nearest to values (n,)."""
     found: dict[str, Solution] = {}
-    for model in dict.fromkeys(query.group(tool) for tool in goals):
-        own = {tool: goal for tool, goal in goals.items() if query.group(tool) is model}
-        if isinstance(model, TreeModel):
-            found |= _least_turned(model, own, values[model.index], clock).tools
-        else:
+    for model in dict.fromkeys(query.arms[tool].model for tool in goals):
+        own = {tool: goal for tool, goal in goals.items() if tool in model.tools}
+        if model.together is None:
             found |= next(_alone(query, own, values, clock))
+        else:
+            found |= _least_turned(model.together, own, values[model.index], clock).tools
     yield {tool: found[tool] for tool in goals}
 
 
-def _least_turned(model: TreeModel, goals: Mapping[str, Goal], q: Array, clock: Clock) -> TreeSolution:
+def _least_turned(solver: TreeSolver, goals: Mapping[str, Goal], q: Array, clock: Clock) -> TreeSolution:
     """Return the solution nearest to q (k,), or one with a lesser roll error if that one is turned.
 
     For given shared joints each tool has a few solutions, independent of those of the others.
     """
-    tree, free = model.tree, model.arms.keys() - goals.keys()
-    best = model.solver.solve(goals, q, free=free, time_budget=_budget(clock))
+    tree, free = solver.tree, solver.tree.arms.keys() - goals.keys()
+    best = solver.solve(goals, q, free=free, time_budget=_budget(clock))
     if not (best.solved and _rolls(best)):
         return best
     end = Clock(min(TURNING, clock.left))
@@ -334,7 +328,7 @@ def _least_turned(model: TreeModel, goals: Mapping[str, Goal], q: Array, clock: 
 
     def tried(seed: Array) -> TreeSolution:
         nonlocal best
-        found = model.solver.solve(goals, seed, free=free, time_budget=end.left)
+        found = solver.solve(goals, seed, free=free, time_budget=end.left)
         if found.solved and _rolls(found) < _rolls(best):
             best = found
         return found
@@ -407,11 +401,8 @@ class MoveItServices:
     which always sets avoid_collisions; MoveIt checks collisions itself.
     """
 
-    def __init__(
-        self, node: Node, tools: Sequence[ToolInterface], models: Callable[[], Models], frames: Frames
-    ) -> None:
-        """models: returns the models of the robot."""
-        self._node, self._tools, self._models, self._frames = node, tools, models, frames
+    def __init__(self, node: Node, tools: Sequence[ToolInterface], frames: Frames) -> None:
+        self._node, self._tools, self._frames = node, tools, frames
         self._worker = ThreadPoolExecutor(1, thread_name_prefix='kinematics')
         self._waiting = 0
         node.context.on_shutdown(self.close)
@@ -474,12 +465,10 @@ class MoveItServices:
         """Return the context, once all tools have the same robot. Raises RejectedError without one."""
         end = steady() + CHANGE
         while True:
-            models = self._models()
             arms = {tool.tool: tool.snapshot() for tool in self._tools}
             known = {tool: arm for tool, arm in arms.items() if arm is not None}
-            texts = {model.text for model in models.values()} | {arm.model.text for arm in known.values()}
-            if models and len(known) == len(arms) and len(texts) == 1:
-                return Query(known, models, self._frames, timeout=timeout)
+            if len(known) == len(arms) and len({arm.model.text for arm in known.values()}) == 1:
+                return Query(known, self._frames, timeout=timeout)
             if not known or steady() > end:
                 raise RejectedError(Code.FAILURE, NO_MODEL if not known else 'the robot is being changed')
             time.sleep(0.01)

@@ -37,7 +37,7 @@ from std_srvs.srv import Trigger
 from ik_node import kernels
 from ik_node.control.arm_motion import JointArbiter
 from ik_node.control.controller import NO_MODEL, Inbox, Statistics
-from ik_node.control.models import Models, arms_of, build_models, check_models
+from ik_node.control.models import Models, build_models, check_models
 from ik_node.control.outputs import Output
 from ik_node.control.requests import Level, Request
 from ik_node.control.settings import ArmSettings, RobotSettings, Workspace
@@ -718,8 +718,7 @@ class DescriptionHandler:
     def _give(self, models: Models) -> bool:
         """Pass every controller its model once its arm rests; False if the node ends before that."""
         for first, model in models.items():
-            arms = arms_of(first, model)
-            group = [tool for tool in self._tools if tool.tool in arms]
+            group = [tool for tool in self._tools if tool.tool in model.tools]
             group[0].bind(group)
             while not group[0].own.configure(model, partial(self._limits, first)):
                 if self._closing.wait(0.005):
@@ -734,7 +733,7 @@ class DescriptionHandler:
         """Complete the switch to a new robot: goals for the previous one are void."""
         for tool in self._tools:
             leader = tool.leader.tool
-            arm = models[leader].of(tool.tool)[0].arm
+            arm = models[leader].tools[tool.tool].arm
             tool.renew(arm, replaced)
             workspace = Workspace.of(arm, self._settings().arms[leader].workspace)
             self._log.info(tool.label(workspace.describe()))
@@ -915,9 +914,7 @@ class IkNode(ManagedNode):
             lambda: self._watch.real,
         )
         self._diagnostics = Diagnostics(shared, self._tools, self._description_handler, gc_policy)
-        self._moveit = MoveItServices(
-            self, self._tools, lambda: self._description_handler.models, shared.frames
-        )
+        self._moveit = MoveItServices(self, self._tools, shared.frames)
         measured = self._measured_topic()
         self._watch = MeasuredWatch(self, measured.name, always=self._output_names != (DISPLAY_ONLY,))
         self._look_for_measurements()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from control_harness import SETTINGS, Driven, Rig
+from control_harness import SETTINGS, Driven, Rig, arm_model
 from small_arm import arm_urdf
 
 from ik_node.control.models import ArmModel
@@ -24,7 +24,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope='session')
 def model() -> ArmModel:
-    return ArmModel.build(arm_urdf(), SETTINGS)
+    return arm_model(arm_urdf(), SETTINGS)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from control_harness import AFTER, PERIOD, SETTINGS, Asked, Controller, Kept
+from control_harness import AFTER, PERIOD, SETTINGS, Asked, Controller, Kept, arm_model
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -76,7 +76,7 @@ TOOL_LIMITS: dict[str, dict[str, object]] = {
 @cache
 def model_of(arm: str) -> ArmModel:
     text, given = ARMS[arm]
-    return ArmModel.build(text(), given)
+    return arm_model(text(), given)
 
 
 class Sequences(RuleBasedStateMachine):
@@ -95,7 +95,7 @@ class Sequences(RuleBasedStateMachine):
         self.time = 0.0
         self.named, self.model = arm, model_of(arm)
         self.settings = replace(ARMS[arm][1], **TOOL_LIMITS[tool])
-        self.names = self.model.arm.joint_names
+        self.names = self.model.first.arm.joint_names
         self.measured = measured
         self.controller.expect_measured(measured)
         self.controller.activate()
@@ -107,7 +107,7 @@ class Sequences(RuleBasedStateMachine):
         self.relax()
 
     def relax(self) -> None:
-        given, arm = self.settings, self.model.arm
+        given, arm = self.settings, self.model.first.arm
         hardest = np.where(arm.prismatic, given.max_linear_acceleration, given.max_acceleration)
         self.fastest = np.maximum(self.fastest, given.speed_scaling * arm.velocity)
         self.hardest = np.maximum(self.hardest, hardest)
@@ -122,7 +122,7 @@ class Sequences(RuleBasedStateMachine):
 
     def place(self, share: float) -> dict[str, float]:
         """Where joints are, by name."""
-        arm = self.model.arm
+        arm = self.model.first.arm
         low, high = np.maximum(arm.lower, -3.0), np.minimum(arm.upper, 3.0)
         places = ((1.0 - share) * low + (1.0 + share) * high) / 2.0
         return dict(zip(self.names, places.tolist(), strict=True)) | {'finger': 0.02 + 0.02 * share}
@@ -131,13 +131,13 @@ class Sequences(RuleBasedStateMachine):
 
     @rule(place=PLACES, directed=st.booleans())
     def goal(self, place, directed):
-        place = np.multiply(self.model.arm.reach, place)
+        place = np.multiply(self.model.first.arm.reach, place)
         self.controller.submit(Asked(Goal(place, (0.0, 0.0, -1.0)) if directed else Goal(place)))
 
     @rule(move=PLACES)
     def path(self, move):
         """A straight line from where the tool is."""
-        point, axis = self.model.arm.fk(self.controller.snapshot().position)
+        point, axis = self.model.first.arm.fk(self.controller.snapshot().position)
         self.controller.submit(Asked(ToolPath([np.add(point, np.multiply(0.1, move))], [axis])))
 
     @rule(names=JOINTS, share=SHARES)
@@ -152,7 +152,7 @@ class Sequences(RuleBasedStateMachine):
         """A goal moves."""
         for k in range(count):
             if k % every == 0:
-                goal = Goal(self.model.arm.reach * np.add(place, np.multiply(speed, k * PERIOD)))
+                goal = Goal(self.model.first.arm.reach * np.add(place, np.multiply(speed, k * PERIOD)))
                 request = Asked(goal, arrival=AFTER + self.time, received=self.time, goal_time=self.time)
                 self.controller.submit(request)
             self.tick(1, PERIOD)
@@ -292,7 +292,7 @@ class Sequences(RuleBasedStateMachine):
                 self.judge(sample, min(period, 2.0 * PERIOD))
 
     def judge(self, sample: Setpoint, dt: float) -> None:
-        state, arm = self.controller.state, self.model.arm
+        state, arm = self.controller.state, self.model.first.arm
         assert state in COMMANDING or state in (State.FAULTED, State.INACTIVE)
         assert set(self.names) <= set(sample.names)
         assert np.isfinite(sample.positions).all()
@@ -338,17 +338,17 @@ class Sequences(RuleBasedStateMachine):
         return sample.positions[order], sample.velocities[order]
 
     def outside(self, q: np.ndarray) -> np.ndarray:
-        return np.maximum(self.model.arm.lower - q, q - self.model.arm.upper)
+        return np.maximum(self.model.first.arm.lower - q, q - self.model.first.arm.upper)
 
     def excesses(self, sample: Setpoint) -> tuple[float, float, float]:
         """How far the tool is outside the workspace, a ball joint outside its cone, parts in each other."""
         q, corners = self.rows_of(sample)[0], np.array(self.settings.workspace)
         box = cone = depth = -1.0
         if corners.any():
-            point = self.model.arm.fk(q)[0]
+            point = self.model.first.arm.fk(q)[0]
             box = float(np.max([corners[:3] - point, point - corners[3:]]))
-        if self.model.arm.balls:
-            cone = self.model.arm.ball_excess(q)
+        if self.model.first.arm.balls:
+            cone = self.model.first.arm.ball_excess(q)
         if self.model.collision is not None:
             named = dict(zip(sample.names, sample.positions.tolist(), strict=True))
             depth = -self.model.collision.distance(self.model.joints.filled(named))[0]

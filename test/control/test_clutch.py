@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from control_harness import SETTINGS
+from control_harness import SETTINGS, arm_model
 from interleaved import at_step
 from small_arm import arm_urdf
 
-from ik_node.control.models import ArmModel
 from ik_node.control.requests import Snapshot
 from ik_node.control.states import State
 from ik_node.control.teleop import DROPPED, TURNED, Clutch, PoseSmoother, rotation_about
@@ -24,7 +23,9 @@ NONE = replace(SETTINGS, clutch='none')
 def at(model, q=Q, interruptions: int = 0) -> Snapshot:
     """The arm at rest at q (n,)."""
     values = model.joints.filled(dict(zip(model.joint_names, q.tolist(), strict=True)))
-    return Snapshot(model, State.HOLDING, values, q, 0.0, np.nan, np.nan, interruptions=interruptions)
+    return Snapshot(
+        model, model.first, State.HOLDING, values, q, 0.0, np.nan, np.nan, interruptions=interruptions
+    )
 
 
 def tip_at(model, offset=(0.0, 0.0, 0.0), turn=(0.0, 0.0, 0.0)) -> np.ndarray:
@@ -42,7 +43,7 @@ def pose_at(point) -> np.ndarray:
 
 
 def test_a_clutch_is_open_until_it_is_closed(model):
-    clutch, hand = Clutch(), pose_at(model.arm.fk(Q)[0])
+    clutch, hand = Clutch(), pose_at(model.first.arm.fk(Q)[0])
     for time in (0.0, 0.02, 5.0):
         assert clutch.goal(hand, at(model), time, REQUIRED) is None
         assert 'the clutch is open' in clutch.why
@@ -52,7 +53,7 @@ def test_a_clutch_is_open_until_it_is_closed(model):
 def test_a_clutch_makes_hand_poses_relative(model):
     clutch, hand = Clutch(), np.eye(4)
     clutch.enable(True, 0.0, 0.5, 0)
-    point, axis = model.arm.fk(Q)
+    point, axis = model.first.arm.fk(Q)
     assert clutch.goal(hand, at(model), 0.1, REQUIRED).position == pytest.approx(point)
     assert clutch.why == ''
     hand[:3, 3] = 0.01, 0.0, 0.0
@@ -87,11 +88,11 @@ def test_a_hand_that_was_silent_counts_from_where_the_tool_is(model):
         if time == 0.0:
             clutch.goal(np.eye(4), at(model), time, REQUIRED)
     goal = clutch.goal(pose_at([0.05, 0.0, 0.0]), at(model, moved), 1.7, REQUIRED)
-    assert goal.position == pytest.approx(model.arm.fk(moved)[0])
+    assert goal.position == pytest.approx(model.first.arm.fk(moved)[0])
 
 
 def test_without_a_clutch_only_a_pose_near_the_tool_is_a_first_one(model):
-    clutch, point = Clutch(), model.arm.fk(Q)[0]
+    clutch, point = Clutch(), model.first.arm.fk(Q)[0]
     offsets = np.outer([0.5, 0.11, 0.09, 0.3, 0.5], [0.0, 0.0, 1.0])
     goals = []
     for k, offset in enumerate(offsets):
@@ -125,7 +126,7 @@ def test_a_clutch_that_opens_while_a_pose_is_taken_is_open(model, settings):
         clutch.enable(True, 0.2, 0.5, 0)
         assert not clutch.engaged(0.2, settings), 'before a pose'
         assert clutch.goal(pose_at([1.0, 1.0, 1.0]), arm, 0.2, settings).position == pytest.approx(
-            model.arm.fk(Q)[0]
+            model.first.arm.fk(Q)[0]
         ), f'step {number}: not where the tool is'
     assert 100 < number < 4999
 
@@ -191,8 +192,11 @@ def test_without_a_clutch_a_first_pose_is_turned_as_the_tool_is(model, turn):
 
 def test_without_a_clutch_only_turns_that_a_joint_serves_count(model):
     assert Clutch().goal(tip_at(model, turn=(0.0, 0.0, np.pi)), at(model), 0.0, NONE) is not None  # no roll
-    rolling = ArmModel.build(arm_urdf(), replace(SETTINGS, tip_link='l4', tool_axis=(1.0, 0.0, 0.0)))
-    q, across = Q[:4], rolling.arm.tool_lateral  # three joints place the tool, and the fourth one rolls it
+    rolling = arm_model(arm_urdf(), replace(SETTINGS, tip_link='l4', tool_axis=(1.0, 0.0, 0.0)))
+    q, across = (
+        Q[:4],
+        rolling.first.arm.tool_lateral,
+    )  # three joints place the tool, and the fourth one rolls it
     hand = rolling.link_in_base('l4', at(rolling, q).values)
     for turn, accepted in (
         (np.pi * across, True),
@@ -203,7 +207,7 @@ def test_without_a_clutch_only_turns_that_a_joint_serves_count(model):
         turned = hand.copy()
         turned[:3, :3] = hand[:3, :3] @ rotation_about(np.array(turn))
         assert (Clutch().goal(turned, at(rolling, q), 0.0, NONE) is not None) is accepted
-    clutch, lateral = Clutch(), rolling.arm.frames(q)[-1]
+    clutch, lateral = Clutch(), rolling.first.arm.frames(q)[-1]
     clutch.enable(True, 0.0, 0.5, 0)
     for time, turn in ((0.0, 0.0), (0.02, 1.5)):
         turned = np.eye(4)

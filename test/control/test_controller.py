@@ -8,7 +8,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from control_harness import PERIOD, SETTINGS, Asked, Driven, Rig, largest_step, positions
+from control_harness import PERIOD, SETTINGS, Asked, Driven, Rig, arm_model, largest_step, positions
 from small_arm import ALL_JOINTS, ARM_JOINTS, arm_urdf
 
 from ik_node import Goal
@@ -110,7 +110,7 @@ def test_a_gripper_is_not_commanded_before_a_goal_names_it(real):
 
 
 def test_a_goal_is_announced_and_its_arrival_too(picture):
-    goal = Goal(*picture.model.arm.fk([-0.4, 0.2, 0.9, 0.1, 0.2]))
+    goal = Goal(*picture.model.first.arm.fk([-0.4, 0.2, 0.9, 0.1, 0.2]))
     report = picture.ask(goal)
     assert (report.status, report.phase, report.number) == ('solved', 'moving', 1)
     assert picture.state is State.MOVING
@@ -147,7 +147,7 @@ def test_a_real_arm_does_not_stretch_out_to_a_position_out_of_reach(
 
 def test_a_stream_of_goals_continues_from_the_last_target(picture):
     """A goal that comes while the arm lags behind must not pick another branch near where the arm is."""
-    arm, q = picture.model.arm, [-0.4, 0.2, 0.9, 0.1, 0.2]
+    arm, q = picture.model.first.arm, [-0.4, 0.2, 0.9, 0.1, 0.2]
     picture.ask(Goal(*arm.fk(q)))
     first = picture.controller.snapshot().target
     largest = 0.0
@@ -202,7 +202,7 @@ def test_deactivated_the_arm_comes_to_rest_and_falls_silent(picture):
 
 @pytest.mark.parametrize('stopped', [False, True])
 def test_another_robot_takes_over_after_a_stop(picture, stopped):
-    other = ArmModel.build(arm_urdf().replace('finger', 'jaw'), SETTINGS)
+    other = arm_model(arm_urdf().replace('finger', 'jaw'), SETTINGS)
     picture.go(yaw=0.5)
     picture.tick(20)
     if stopped:
@@ -219,7 +219,7 @@ def test_another_robot_takes_over_after_a_stop(picture, stopped):
 
 def test_other_settings_of_the_same_robot_do_not_void_a_goal(picture, model):
     picture.go(yaw=0.5)
-    assert picture.controller.configure(ArmModel.build(model.text, SETTINGS, model), SETTINGS)
+    assert picture.controller.configure(arm_model(model.text, SETTINGS, model), SETTINGS)
     picture.go(yaw=0.7)
     picture.settle()
     assert picture.position('yaw') == pytest.approx(0.7)
@@ -279,7 +279,7 @@ def test_an_arm_that_sags_arrives_after_a_second_and_tells_how_far_it_is_off(rea
 @pytest.mark.parametrize(('short', 'phase'), [(0.0008, 'arrived'), (0.003, 'stopped')])
 def test_a_joint_that_slides_has_a_tolerance_of_its_own(short: float, phase: str) -> None:
     description = load_description('urdf/prismatic_arm.urdf.xacro')
-    model = ArmModel.build(description, replace(SETTINGS, base_link='base_link', tip_link=''))
+    model = arm_model(description, replace(SETTINGS, base_link='base_link', tip_link=''))
     rig = Rig(model, measured=True)
     joints = dict.fromkeys(rig.model.joint_names, 0.0)
     rig.measure(**joints)

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from control_harness import Rig
+from control_harness import Rig, arm_model
 from small_arm import PARAMETERS, arm_urdf
 
 from ik_node import Goal
@@ -49,7 +49,7 @@ def build(tmp_path):
         path.write_text(text)
         file = {'joint_limits_file': str(path)} if text else {}
         chosen = ArmSettings(**PARAMETERS, **file, **values)
-        return ArmModel.build(arm_urdf(yaw), chosen), chosen
+        return arm_model(arm_urdf(yaw), chosen), chosen
 
     return make
 
@@ -66,15 +66,15 @@ def test_a_file_tightens_every_limit_of_the_joints_that_it_names(build):
     assert limits_of(model, settings, 'elbow') == pytest.approx([-2.5, 2.5, 1.0, 5.0, 50.0])
     # The finger drives the other one with ratio -1.
     assert limits_of(model, settings, 'finger')[:3] == pytest.approx([0.0, 0.03, 0.25])
-    assert not model.arm.warnings
+    assert not model.first.arm.warnings
 
 
 def test_the_solver_obeys_the_limits_of_the_file(build):
     wide, _ = build()
     tight, _ = build(AS_MOVEIT_WRITES_IT)
-    goal = Goal(*wide.arm.fk([1.0, 0.2, 0.3, 0.1, 0.2]))
-    assert wide.solver.solve(goal).solved
-    solution = tight.solver.solve(goal)
+    goal = Goal(*wide.first.arm.fk([1.0, 0.2, 0.3, 0.1, 0.2]))
+    assert wide.first.solver.solve(goal).solved
+    solution = tight.first.solver.solve(goal)
     assert abs(solution.q[0]) <= 0.5
     assert not solution.solved
 
@@ -99,7 +99,7 @@ def test_a_file_cannot_unlock_what_the_urdf_forbids_and_unused_fields_are_named(
         ' min_position: -9.0, max_position: 1.0, has_effort_limits: true}}'
     )
     assert limits_of(model, settings, 'yaw')[:3] == pytest.approx([-2.5, 1.0, 1.0])
-    said = ' '.join(model.arm.warnings)
+    said = ' '.join(model.first.arm.warnings)
     assert all(word in said for word in ('min_position -9', 'max_velocity 9', 'has_effort_limits'))
     block = 'robot_description_planning:\n' + AS_MOVEIT_WRITES_IT.replace('\n', '\n  ')
     assert limits_of(*build(block), 'yaw')[2] == pytest.approx(0.75)
@@ -142,7 +142,7 @@ def test_margins_move_the_limits_of_the_arm_inwards_and_leave_the_gripper(build)
     model, settings = build(joint_limit_margins=(0.1,))
     assert limits_of(model, settings, 'yaw')[:2] == pytest.approx([-2.4, 2.4])
     assert limits_of(model, settings, 'finger')[:2] == pytest.approx([0.0, 0.04])
-    assert model.arm.upper == pytest.approx(np.full(5, 2.4))
+    assert model.first.arm.upper == pytest.approx(np.full(5, 2.4))
     model, settings = build(joint_limit_margins=(0.1, 0.2, 0.3, 0.4, 0.5))
     assert limits_of(model, settings, 'wrist')[:2] == pytest.approx([-2.0, 2.0])
 

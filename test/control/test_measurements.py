@@ -9,12 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from control_harness import PERIOD, SETTINGS, Rig, positions
+from control_harness import PERIOD, SETTINGS, Rig, arm_model, positions
 from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node import Goal
 from ik_node.control.feedback import MAX_JOINTS, Feedback
-from ik_node.control.models import ArmModel
 from ik_node.control.paths import ToolPath
 from ik_node.control.settings import ArmSettings
 from ik_node.control.states import State
@@ -112,7 +111,7 @@ def test_a_goal_in_millimetres_is_rejected(real, goal: object) -> None:
 def test_joint_positions_in_degrees_are_questioned(real) -> None:
     assert 'degrees' in real.go(yaw=90.0).message
     with pytest.raises(InputError, match='parameter home: joint'):
-        ArmModel.build(arm_urdf(), replace(SETTINGS, home=(0.0, -90.0, 90.0, 0.0, 0.0)))
+        arm_model(arm_urdf(), replace(SETTINGS, home=(0.0, -90.0, 90.0, 0.0, 0.0)))
 
 
 def test_a_thousand_joints_of_others_do_not_keep_the_arm_from_being_measured() -> None:
@@ -338,7 +337,7 @@ def test_no_path_begins_while_the_arm_waits_for_measurements(arm):
     moved(arm, 0.8, late=0.0)
     arm.tick(90)
     assert arm.reports[-1].phase == 'late'
-    position, _ = arm.model.arm.fk(arm.controller.snapshot().position)
+    position, _ = arm.model.first.arm.fk(arm.controller.snapshot().position)
     report = arm.ask(ToolPath(0.97 * position[None]))
     assert report.status == 'rejected'
     assert 'a path cannot begin while the arm waits: measurements are ' in report.message

@@ -239,7 +239,7 @@ def follow_circle(
             rig.controller.submit(Asked(goal, arrival=AFTER + now, received=now, goal_time=now))
         rig.tick()
         q = rig.controller.snapshot().position
-        distances.append(np.linalg.norm(model.arm.fk(q)[0] - track.position(rig.time - begin)))
+        distances.append(np.linalg.norm(model.first.arm.fk(q)[0] - track.position(rig.time - begin)))
     return rig, max(distances[250:], default=0.0)  # after it has caught up
 
 

@@ -199,18 +199,18 @@ def started(model, **changes) -> Rig:
     rig = Rig(model)
     rig.controller.set_limits(replace(SETTINGS, **changes))
     rig.tick(2)
-    rig.go(**dict(zip(model.arm.joint_names, START.tolist(), strict=True)))
+    rig.go(**dict(zip(model.first.arm.joint_names, START.tolist(), strict=True)))
     rig.settle()
     return rig
 
 
 def line_of(rig: Rig, move=(0.0, 0.08, 0.03)) -> ToolPath:
-    position, direction = rig.model.arm.fk(rig.controller.snapshot().position)
+    position, direction = rig.model.first.arm.fk(rig.controller.snapshot().position)
     return ToolPath([position + move], [direction])
 
 
 def tool_of(rig: Rig):
-    return rig.model.arm.fk(rig.controller.snapshot().position)
+    return rig.model.first.arm.fk(rig.controller.snapshot().position)
 
 
 def test_the_arm_follows_a_line(model):

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from control_harness import PERIOD, RULES, SETTINGS, TOOL, Rig, node_rules
+from control_harness import PERIOD, RULES, SETTINGS, TOOL, Rig, arm_model, node_rules
 from small_arm import ARM_JOINTS, arm_urdf
 
-from ik_node.control.models import ArmModel
 from ik_node.control.paths import ToolPath
 from ik_node.control.preview import Preview
 from ik_node.control.settings import ArmSettings
@@ -25,13 +24,13 @@ pytestmark = pytest.mark.slow
 def test_the_preview_of_a_goal_is_what_the_controller_does(name: str, tmp_path: Path) -> None:
     text, given, word = node_rules(name, tmp_path)
     settings = ArmSettings(**given)
-    model = ArmModel.build(text, settings)
-    free = ArmModel.build(text, ArmSettings(**(TOOL if given is TOOL else {}))).arm  # without the rules
+    model = arm_model(text, settings)
+    free = arm_model(text, ArmSettings(**(TOOL if given is TOOL else {}))).first.arm  # without the rules
     preview, rig, rng = Preview(model, settings), Rig(model, settings), np.random.default_rng(4)
     rig.tick(2)
     said, moved = '', 0
     for number, q in enumerate(rng.uniform(free.lower, free.upper, (15, free.n))):
-        q = np.clip(q, model.arm.lower, model.arm.upper) if number % 2 else q
+        q = np.clip(q, model.first.arm.lower, model.first.arm.upper) if number % 2 else q
         goal: Any = dict(zip(free.joint_names, q.tolist(), strict=True))
         snapshot = rig.controller.snapshot()
         assert snapshot is not None
@@ -67,7 +66,7 @@ def test_the_preview_of_a_goal_is_what_the_controller_does(name: str, tmp_path: 
 def test_what_a_controller_does_not_move_is_rejected() -> None:
     """A gripper that is not among controller_joints ends no program in the middle."""
     settings = replace(SETTINGS, output='joint_trajectory', controller_joints=ARM_JOINTS)
-    model = ArmModel.build(arm_urdf(), settings)
+    model = arm_model(arm_urdf(), settings)
     rest = model.joints.named(model.joints.rest)
     with pytest.raises(InputError, match='not "finger"'):
         Preview(model, settings).motion({'finger': 0.01}, rest)

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from control_harness import SETTINGS, Asked, Rig
+from control_harness import SETTINGS, Asked, Rig, arm_model
 from small_arm import arm_urdf
 
 import ik_node
@@ -20,6 +21,11 @@ from ik_node.control.states import State
 from ik_node.steady import steady
 
 LONG = 10.0  # [s] in which a thread ends that nothing holds up
+
+
+def with_tools(model: ArmModel, *names: str) -> ArmModel:
+    """The same arm, whose tool has several names, so that requests do not replace each other."""
+    return replace(model, tools=dict.fromkeys(names, model.first))
 
 
 def elsewhere(act: Callable[[], object]) -> None:
@@ -46,7 +52,7 @@ class Broken:
 
 @pytest.mark.parametrize('where', ['reading', 'solving'])
 def test_a_request_that_fails_unexpectedly_is_reported_and_drops_no_other(model, where):
-    rig, broken = Rig(model), Broken(where)
+    rig, broken = Rig(with_tools(model, 'other', 'broken', 'good')), Broken(where)
     before, after = Asked({'nose': 7.0}, tool='other'), Asked({'yaw': 0.2}, tool='good')
     with pytest.raises((ZeroDivisionError, AttributeError, TypeError)):
         rig.controller.submit(before, broken, after)
@@ -82,7 +88,7 @@ def test_no_report_overtakes_another_and_the_last_one_is_the_newest(model):
 
 
 def test_a_receiver_that_raises_or_asks_again_loses_no_report_and_keeps_their_order(model):
-    rig, heard = Rig(model), []
+    rig, heard = Rig(with_tools(model, '', 'other')), []
 
     def hear(report):
         heard.append((report.number, report.phase))
@@ -181,7 +187,7 @@ class Interrupted(Asked):
 
 def test_goals_from_before_a_stop_do_not_move_the_arm_after_a_resume(model):
     """The others were taken from the inbox together with the one that takes its time."""
-    rig, first = Rig(model), Interrupted({'yaw': 1.0})
+    rig, first = Rig(with_tools(model, '', 'other', 'another')), Interrupted({'yaw': 1.0})
     first.rig = rig
     others = Asked({'yaw': 0.5}, tool='other'), HomeRequest(tool='another')
     rig.controller.submit(first, *others)
@@ -245,7 +251,7 @@ def test_every_lock_of_a_running_arm_has_a_rank():
 def test_another_arm_takes_over_after_the_last_setpoint_of_the_one_before(model, monkeypatch):
     """Else the arm is told to go on, and no command says that it rests."""
     rig, done = Rig(model), []
-    other = ArmModel.build(arm_urdf().replace('finger', 'jaw'), SETTINGS)
+    other = arm_model(arm_urdf().replace('finger', 'jaw'), SETTINGS)
     emit = rig.controller._outputs.emit
     replacing = threading.Thread(target=lambda: done.append(rig.controller.configure(other, SETTINGS)))
 

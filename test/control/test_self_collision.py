@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from control_harness import AFTER, SETTINGS, Asked, Rig, reject
+from control_harness import AFTER, SETTINGS, Asked, Rig, arm_model, reject
 from small_arm import FOLDING, arm_urdf, bar, folding_urdf
 
 from ik_node import Goal
@@ -27,7 +27,7 @@ pytest.importorskip('coal')
 
 
 def build(text: str = '', **values: object) -> ArmModel:
-    return ArmModel.build(text or folding_urdf(), replace(FOLDING, **values))
+    return arm_model(text or folding_urdf(), replace(FOLDING, **values))
 
 
 @pytest.fixture(scope='module')
@@ -38,7 +38,7 @@ def folding() -> ArmModel:
 def measured(model: ArmModel, **start: float) -> Rig:
     rig = Rig(model, measured=True)
     rig.controller.set_limits(replace(SETTINGS, measured_timeout=0.0))
-    rig.measure(**{**dict.fromkeys(model.arm.joint_names, 0.0), **start})
+    rig.measure(**{**dict.fromkeys(model.first.arm.joint_names, 0.0), **start})
     rig.tick(3)
     assert rig.state is State.HOLDING
     return rig
@@ -73,7 +73,7 @@ def test_another_solution_is_taken_where_the_nearest_collides(folding):
     for _ in range(12):
         q = rng.uniform(-2.5, 2.5, 4)
         rig = measured(folding, yaw=1.5)
-        report = rig.ask(Goal(*folding.arm.fk(q)))
+        report = rig.ask(Goal(*folding.first.arm.fk(q)))
         if report.status == 'rejected':
             continue
         switched += 'with a farther solution' in report.message
@@ -150,7 +150,7 @@ def test_what_is_known_of_distances_changes_no_verdict():
 def stream(rig: Rig, count: int, place) -> None:
     """Send goals at place(k) (4,)."""
     for k in range(count):
-        goal = Goal(*rig.model.arm.fk(place(k)))
+        goal = Goal(*rig.model.first.arm.fk(place(k)))
         rig.controller.submit(Asked(goal, arrival=AFTER + rig.time, received=rig.time, goal_time=rig.time))
         rig.tick()
         assert rig.state is not State.FAULTED, rig.reports[-1].message
@@ -198,7 +198,7 @@ def test_a_sample_in_collision_is_not_published(folding):
 def test_distances_change_no_faster_than_the_joints_can_move_the_parts(folding, name):
     model = folding
     if name != 'folding':
-        model = ArmModel.build(load_description(URDF / f'{name}{SUFFIX}'), ArmSettings())
+        model = arm_model(load_description(URDF / f'{name}{SUFFIX}'), ArmSettings())
     rng, compared = np.random.default_rng(0), 0
     for _ in range(100):
         q = rng.uniform(np.maximum(model.joints.lower, -3.0), np.minimum(model.joints.upper, 3.0))
@@ -259,7 +259,7 @@ def test_without_shapes_or_switched_off_nothing_is_checked(model):
     assert model.collision is None
     assert len(model.notes) == 1
     with pytest.raises(InputError, match='self_collision'):
-        ArmModel.build(arm_urdf(), replace(SETTINGS, self_collision='true'))
+        arm_model(arm_urdf(), replace(SETTINGS, self_collision='true'))
     off = build(self_collision='false')
     assert (off.collision, off.notes) == (None, ())
 
@@ -328,8 +328,8 @@ def test_a_mesh_in_mesh_path_is_its_convex_hull(tmp_path):
 def test_the_robots_here_are_free_at_home_and_have_no_pair_that_always_collides(name):
     tip = 'tool0' if name in ARMS else 'left_tool0'
     text = load_description(URDF / f'{name}{SUFFIX}')
-    model = ArmModel.build(text, ArmSettings(self_collision='true', tip_link=tip))
-    home = model.joints.filled(dict(zip(model.arm.joint_names, model.home.tolist(), strict=True)))
+    model = arm_model(text, ArmSettings(self_collision='true', tip_link=tip))
+    home = model.joints.filled(dict(zip(model.first.arm.joint_names, model.home.tolist(), strict=True)))
     assert model.collision.distance(home)[0] > 0.0
     assert model.collision.always == []
     assert len(model.notes) == 1

@@ -12,10 +12,11 @@ from control_harness import AFTER, Asked, Kept
 from ik_node import Goal
 from ik_node.control.arm_motion import JointArbiter
 from ik_node.control.controller import ArmController
-from ik_node.control.models import TreeModel, build_models, check_models
+from ik_node.control.models import build_models, check_models
 from ik_node.control.requests import Report
 from ik_node.control.settings import ArmSettings, RobotSettings
 from ik_node.control.states import State
+from ik_node.control.teleop import TeleopController
 from ik_node.errors import InputError
 from ik_node.model.urdf.description import load_description
 from ik_node.share import share_path
@@ -70,11 +71,7 @@ class Arms:
     def ask(self, tool: str, wanted: object, stamp: float | None = None) -> Report:
         """Submit a goal of a tool, with a stamp of a moving one, and return the report on it."""
         request = Asked(wanted, tool=tool, arrival=AFTER + self.time, received=self.time, goal_time=stamp)
-        first = next(
-            first
-            for first, model in self.models.items()
-            if first == tool or (isinstance(model, TreeModel) and tool in model.arms)
-        )
+        first = next(first for first, model in self.models.items() if tool in model.tools)
         self.controllers[first].submit(request)
         return next(r for r in self.reports if r.request is request)
 
@@ -105,10 +102,21 @@ def test_arms_that_move_at_once_do_not_touch_each_other():
     assert faults == 0  # an arm brakes when another one comes into its way
 
 
+def test_an_arm_is_teleoperated_beside_another_one():
+    arms = Arms('two_arms', self_collision='false')
+    teleop, before = TeleopController(arms.controllers['right']), arms.values()
+    for _ in range(20):
+        teleop.jog(teleop.ready(), np.full(5, 0.2), arms.time, arms.settings.arms['right'])
+        arms.tick(1)
+    names, moved = arms.models['right'].joints.variables, np.abs(arms.values() - before) > 1e-3
+    assert {name for name, moves in zip(names, moved, strict=True) if moves} == {
+        f'right_joint{k}' for k in range(1, 6)
+    }
+
+
 def test_a_goal_of_one_tool_leaves_the_other_where_it_was_sent():
     arms = Arms('torso_arms', self_collision='false')
     (model,) = arms.models.values()
-    assert isinstance(model, TreeModel)
     rng = np.random.default_rng(2)
     for _ in range(4):
         goals = {name: Goal(*place) for name, place in model.tree.fk(model.tree.sample(rng, 1)[0]).items()}
@@ -232,7 +240,7 @@ def test_no_tool_reports_an_arrival_that_another_tool_has_prevented():
     arms.ask('right', {'right_joint1': 1.0, 'right_joint2': 0.5})
     arms.tick(5)
     q = arms.values()[model.index]
-    q[model.alone('left')] += 0.1  # with the torso where it is
+    q[model.tools['left'].own] += 0.1  # with the torso where it is
     assert arms.ask('left', Goal(*model.tree.fk(q)['left'])).status == 'solved'
     arms.tick(500)
     assert {r.request.tool for r in arms.reports[-2:]} == {'left', 'right'}

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from control_harness import AFTER, Asked, Rig
+from control_harness import AFTER, Asked, Rig, arm_model
 from oracles.torsos import torso_text
 
 from ik_node import Arm, Goal, IkSolver
-from ik_node.control.models import ArmModel, JointModel, TreeModel, build_models
+from ik_node.control.models import ArmModel, build_models
 from ik_node.control.motion import tool_motion
 from ik_node.control.settings import ArmSettings, RobotSettings
 from ik_node.model.urdf.reader import load_description
@@ -43,16 +43,15 @@ ROLLS[''] = still
 
 @pytest.fixture(scope='module')
 def model() -> ArmModel:
-    return ArmModel.build(load_description(URDF / 'so101_like.urdf.xacro'), SETTINGS)
+    return arm_model(load_description(URDF / 'so101_like.urdf.xacro'), SETTINGS)
 
 
 @pytest.fixture(scope='module')
-def tree() -> TreeModel:
+def tree() -> ArmModel:
     """Two such arms on a chest that turns."""
     general = ArmSettings(tools=('left', 'right'), self_collision='false')
     settings = RobotSettings(general, {tool: {'tip_link': f'{tool}_tool0'} for tool in general.tools})
     (built,) = build_models(torso_text('so101_like'), settings, {}).values()
-    assert isinstance(built, TreeModel)
     return built
 
 
@@ -65,14 +64,14 @@ def circle() -> Track:
 
 @cache
 def driven(
-    model: JointModel, roll: str, stream: bool = True, settings: ArmSettings = SETTINGS
+    model: ArmModel, roll: str, stream: bool = True, settings: ArmSettings = SETTINGS
 ) -> tuple[Rig, np.ndarray]:
     """Send goals along a circle, whose roll for the first tool is a function of time.
 
     settings: as soon as the tools are on it. Returns the joints (k, n), a sample each.
     """
     track, rig, joints = circle(), Rig(model), []
-    offsets = SHOULDERS if isinstance(model, TreeModel) else {'': np.zeros(3)}
+    offsets = SHOULDERS if len(model.tools) > 1 else {'': np.zeros(3)}
     begin = rig.time
     for k in range(LENGTH):
         now = rig.time
@@ -91,13 +90,14 @@ def driven(
     return rig, np.array(joints)
 
 
-def moved_alike(model: JointModel, roll: str, *given: object) -> tuple[Rig, np.ndarray, np.ndarray]:
+def moved_alike(model: ArmModel, roll: str, *given: object) -> tuple[Rig, np.ndarray, np.ndarray]:
     """Check that all tools move as where no roll is asked for; return the joints of both motions, too."""
     rig, joints = driven(model, roll, *given)
     _, others = driven(model, '', *given)
     for moved, same in zip(joints[::5], others[::5], strict=True):
-        for tool, columns in model.tools():
-            for found, expected in zip(tool.arm.fk(moved[columns]), tool.arm.fk(same[columns]), strict=True):
+        for tool in model.tools.values():
+            places = (tool.arm.fk(q[tool.columns]) for q in (moved, same))
+            for found, expected in zip(*places, strict=True):
                 assert found == pytest.approx(expected, abs=1e-6)
     return rig, joints, others
 
@@ -126,7 +126,7 @@ def test_a_limited_turn_rate_slows_the_roll_alone(model):
         for what in ('positions', 'velocities')
     )
     limit = SLOW.max_tool_turn_rate
-    assert tool_motion(model.arm, positions, velocities).turn_rate.max() <= limit
+    assert tool_motion(model.first.arm, positions, velocities).turn_rate.max() <= limit
     assert np.abs(velocities[:, ROLL]).max() == pytest.approx(limit / 3.0)  # it goes on meanwhile
     assert not [report for report in rig.reports if report.phase == 'faulted']
 
@@ -137,7 +137,7 @@ def test_a_limited_turn_rate_slows_the_roll_of_a_tree_alone(tree):
 
 def test_the_roll_arrives_and_unwinding_is_announced(model):
     rig, joints = driven(model, 'turns')
-    most = 1.01 * SETTINGS.speed_scaling * model.arm.velocity[ROLL] / 100.0
+    most = 1.01 * SETTINGS.speed_scaling * model.first.arm.velocity[ROLL] / 100.0
     assert (np.abs(np.diff(joints[:, ROLL])) < most).all()
     said = [report.message for report in rig.reports if 'unwinds' in report.message]
     assert said

@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cases import shipped_cases
-from control_harness import PERIOD, SETTINGS, Rig, positions
+from control_harness import PERIOD, SETTINGS, Rig, arm_model, positions
 from small_arm import ARM_JOINTS, arm_urdf
 
 from ik_node import Arm, Goal, IkSolver
-from ik_node.control.models import ArmModel
 from ik_node.control.paths import ToolPath
 from ik_node.control.requests import Level
 from ik_node.control.states import State
@@ -72,7 +71,7 @@ class Hand:
 
     @property
     def point(self) -> np.ndarray:
-        return self.rig.model.arm.fk(self.rig.controller.snapshot().position)[0]
+        return self.rig.model.first.arm.fk(self.rig.controller.snapshot().position)[0]
 
 
 @pytest.mark.parametrize('name', ARMS)
@@ -194,7 +193,7 @@ def test_a_path_after_a_hand_does_not_lead_to_where_the_hand_was(hand):
     rig.tick(300)
     rig.controller.resume()
     rig.tick(3)
-    position, direction = rig.model.arm.fk(rig.controller.snapshot().position)
+    position, direction = rig.model.first.arm.fk(rig.controller.snapshot().position)
     end = position + np.array([0.0, 0.0, 0.02])
     report = rig.ask(ToolPath([end], [direction]))
     assert report.phase == 'moving', report.message
@@ -232,7 +231,7 @@ def test_an_open_clutch_leaves_a_goal_alone(hand):
 
 
 def test_a_hand_out_of_reach_is_followed_calmly_at_the_best_place(hand):
-    arm, solver = hand.rig.model.arm, IkSolver(hand.rig.model.arm, restarts=20)
+    arm, solver = hand.rig.model.first.arm, IkSolver(hand.rig.model.first.arm, restarts=20)
     hand.move((0.0, 0.0, 0.0), 10, closed=True)
     hand.move(0.8 * hand.point, 150, closed=True)
     joints, excess = [], []
@@ -349,7 +348,7 @@ def test_a_press_before_the_arm_is_placed_does_not_count(closed):
 def test_another_robot_opens_the_clutch(closed):
     held(closed, 60)
     assert closed.rig.state is State.HOLDING
-    assert closed.rig.controller.configure(ArmModel.build(arm_urdf(lower=-2.4), SETTINGS), SETTINGS)
+    assert closed.rig.controller.configure(arm_model(arm_urdf(lower=-2.4), SETTINGS), SETTINGS)
     check_dropped(closed)
 
 
@@ -401,7 +400,7 @@ def test_a_goal_of_the_gripper_leaves_the_hand_related_as_it_is(closed):
 
 def test_another_tool_on_the_same_arm_moves_nothing(closed):
     model, longer = closed.rig.model, replace(SETTINGS, tool_point=(0.0, 0.0, 0.1))
-    other = ArmModel.build(arm_urdf(), longer, model)
+    other = arm_model(arm_urdf(), longer, model)
     assert other.moves_as(model)
     before = closed.q
     assert closed.rig.controller.configure(other, longer)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from control_harness import PERIOD, SETTINGS, Rig, positions, reject
+from control_harness import PERIOD, SETTINGS, Rig, arm_model, positions, reject
 from small_arm import arm_urdf
 
 from ik_node import Goal
@@ -37,11 +37,13 @@ def rig_with(model: ArmModel, **values: object) -> Rig:
 def tool_of(rig: Rig) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Tool points (k, 3), speeds (k,) and turn rates (k,) of the samples of the arm."""
     rows = [
-        sample.names.index(name) for sample in rig.output.samples[:1] for name in rig.model.arm.joint_names
+        sample.names.index(name)
+        for sample in rig.output.samples[:1]
+        for name in rig.model.first.arm.joint_names
     ]
     q = np.array([sample.positions[rows] for sample in rig.output.samples])
     qd = np.array([sample.velocities[rows] for sample in rig.output.samples])
-    motion = tool_motion(rig.model.arm, q, qd)
+    motion = tool_motion(rig.model.first.arm, q, qd)
     return motion.point, motion.speed, motion.turn_rate
 
 
@@ -87,8 +89,8 @@ def test_a_speed_lowered_in_motion_slows_the_arm_down_and_it_arrives(model):
 
 
 def gate_of(model: ArmModel, corners=(0.0,) * 6, speed=np.inf, rate=np.inf) -> ToolGate:
-    gate = ToolGate(model.arm, np.arange(5))
-    gate.set_limits(Workspace.of(model.arm, corners), speed, rate)
+    gate = ToolGate(model.first.arm, np.arange(5))
+    gate.set_limits(Workspace.of(model.first.arm, corners), speed, rate)
     return gate
 
 
@@ -164,12 +166,12 @@ def test_a_planned_motion_may_come_back_from_outside(model):
 
 def test_by_default_the_workspace_is_the_reach_and_rejects_nothing(model):
     rig = rig_with(model)
-    said = Workspace.of(model.arm, (0.0,) * 6).describe()
+    said = Workspace.of(model.first.arm, (0.0,) * 6).describe()
     assert 'x -0.700 to 0.700' in said
     assert rig.ask(Goal((3.0, 0.0, 0.0))).phase == 'moving'  # to the closest configuration
     rng = np.random.default_rng(2)
-    box = Workspace.of(model.arm, (0.0,) * 6)
-    assert all(box.outside(model.arm.fk(q)[0]) is None for q in model.arm.sample(rng, 500))
+    box = Workspace.of(model.first.arm, (0.0,) * 6)
+    assert all(box.outside(model.first.arm.fk(q)[0]) is None for q in model.first.arm.sample(rng, 500))
 
 
 def test_goals_outside_the_workspace_are_rejected(model):
@@ -244,7 +246,7 @@ class BallRig(Rig):
     """The shipped ball-joint arm."""
 
     def __init__(self, **changes: object) -> None:
-        super().__init__(ArmModel.build(TEXT, ball_settings(**changes)))
+        super().__init__(arm_model(TEXT, ball_settings(**changes)))
 
     def swing(self) -> float:
         return swing_angle(self.position('ball_pitch'), self.position('ball_roll'))
@@ -301,7 +303,7 @@ def test_a_joint_goal_outside_the_cone_is_rejected(ball):
 def test_motions_between_places_inside_stay_inside(ball):
     """Along the edge, with an elbow that needs longer; every third goal is replaced on the way."""
     rng = np.random.default_rng(5)
-    (joint,) = ball.model.arm.balls
+    (joint,) = ball.model.first.arm.balls
     for k in range(6):
         angle = rng.uniform(0.0, 2.0 * math.pi)
         swing = 1.19 * math.cos(angle), 1.19 * math.sin(angle)
@@ -338,8 +340,8 @@ def test_a_goal_replaced_on_the_way_is_not_reached_through_the_outside(ball):
 
 
 def test_home_is_put_inside_the_cone():
-    model = ArmModel.build(TEXT, ball_settings(home=(0.0, 1.1, 1.1, 0.0, 0.0)))
-    assert model.arm.ball_excess(model.home) == 0.0
+    model = arm_model(TEXT, ball_settings(home=(0.0, 1.1, 1.1, 0.0, 0.0)))
+    assert model.first.arm.ball_excess(model.home) == 0.0
 
 
 def test_the_gate_stops_an_arm_that_is_led_outside(ball):
@@ -358,8 +360,8 @@ def test_the_gate_stops_an_arm_that_is_led_outside(ball):
 
 
 def test_margins_of_joints_count_for_the_cone():
-    model = ArmModel.build(TEXT, ball_settings(joint_limit_margins=(0.1,)))
-    assert model.arm.balls[0].swing == pytest.approx(SWING - 0.1)
-    assert model.arm.upper[1] == pytest.approx(SWING - 0.1)
-    assert model.arm.ball_excess(np.array([0.0, 0.9, 0.7, 0.0, 0.0])) == 0.0
-    assert model.arm.ball_excess(np.array([0.0, 0.9, 0.9, 0.0, 0.0])) > 0.05
+    model = arm_model(TEXT, ball_settings(joint_limit_margins=(0.1,)))
+    assert model.first.arm.balls[0].swing == pytest.approx(SWING - 0.1)
+    assert model.first.arm.upper[1] == pytest.approx(SWING - 0.1)
+    assert model.first.arm.ball_excess(np.array([0.0, 0.9, 0.7, 0.0, 0.0])) == 0.0
+    assert model.first.arm.ball_excess(np.array([0.0, 0.9, 0.9, 0.0, 0.0])) > 0.05

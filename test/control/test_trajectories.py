@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from control_harness import PERIOD, SETTINGS, Driven, Rig
+from control_harness import PERIOD, SETTINGS, Driven, Rig, arm_model
 from small_arm import ARM_JOINTS, FOLDING, arm_urdf, folding_urdf
 
 from ik_node.control import arm_motion, streaming
@@ -66,7 +66,7 @@ def test_a_move_is_one_trajectory_within_the_limits_between_its_points_too(rig: 
 def test_a_straight_line_is_straight_between_the_points_of_its_trajectory_too(rig: Driven) -> None:
     rig.go(yaw=0.3, shoulder=0.6, elbow=0.9, wrist=0.7)
     rig.tick(400)
-    arm = rig.model.arm
+    arm = rig.model.first.arm
     begin, direction = arm.fk(rig.output.samples[-1].positions)
     end = np.add(begin, [0.0, 0.06, 0.03])
     count = len(rig.output.sent)
@@ -188,7 +188,7 @@ def test_the_joints_of_the_controller_are_checked() -> None:
     with pytest.raises(InputError, match='different names'):
         replace(SETTINGS, controller_joints=('yaw', 'yaw'))
     with pytest.raises(InputError, match='must have every joint of the arm, missing: "shoulder", "elbow"'):
-        ArmModel.check(arm_urdf(), replace(SETTINGS, controller_joints=('yaw', 'roll', 'wrist')))
+        arm_model(arm_urdf(), replace(SETTINGS, controller_joints=('yaw', 'roll', 'wrist')))
 
 
 @pytest.mark.parametrize('late', [0.0, DELAY / 2.0 + 1e-6, DELAY / 2.0 + 1e-5])
@@ -369,9 +369,9 @@ def test_a_plan_on_which_the_tool_is_too_fast_is_not_sent(model: ArmModel) -> No
 
 def test_a_plan_on_which_the_arm_would_collide_is_not_sent() -> None:
     pytest.importorskip('coal')
-    model = ArmModel.build(folding_urdf(), FOLDING)
+    model = arm_model(folding_urdf(), FOLDING)
     rig = Driven(model, FOLDING)
-    rig.measure(**{**dict.fromkeys(model.arm.joint_names, 0.0), 'yaw': 0.8})
+    rig.measure(**{**dict.fromkeys(model.first.arm.joint_names, 0.0), 'yaw': 0.8})
     rig.tick(3)
     assert rig.state is State.HOLDING
     rig.controller._motion.choose = lambda plan, *_: plan  # or the goal is rejected before it starts
@@ -387,9 +387,9 @@ def test_a_plan_on_which_the_arm_would_collide_is_not_sent() -> None:
 def test_an_arm_beyond_a_limit_that_overlaps_there_comes_back() -> None:
     """The way back to the limit ends where parts still overlap, but less."""
     pytest.importorskip('coal')
-    model = ArmModel.build(folding_urdf(), FOLDING)
+    model = arm_model(folding_urdf(), FOLDING)
     rig = Driven(model, FOLDING)
-    rig.measure(**{**dict.fromkeys(model.arm.joint_names, 0.0), 'yaw': 1.5, 'elbow': 3.14})
+    rig.measure(**{**dict.fromkeys(model.first.arm.joint_names, 0.0), 'yaw': 1.5, 'elbow': 3.14})
     rig.tick(3)
     report = rig.go(elbow=1.0)
     assert report.phase == 'moving', report.message

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
-from control_harness import Asked
+from control_harness import Asked, arm_model
 
 from ik_node import Goal
 from ik_node.control.controller import ArmController
@@ -66,8 +66,8 @@ class Campaign:
         self.settings = ArmSettings(
             base_link=task.base, tip_link=task.tip, tool_axis=task.axis, tool_point=task.point, output=output
         )
-        model = ArmModel.build(task.xml, self.settings)
-        names = model.arm.joint_names
+        model = arm_model(task.xml, self.settings)
+        names = model.first.arm.joint_names
         self.time = 0.0
         self.plant = Plant(task.xml, PlantSettings(controller_joints=names, **REAL), self.time)
         self.rows = np.array([self.plant.names.index(name) for name in names])

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
+from control_harness import arm_model
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseStamped, Transform, TransformStamped
 from node_harness import Client, running
@@ -41,7 +42,7 @@ MEETING = 0.5  # [s] in which threads meet that nothing keeps apart
 
 @pytest.fixture(scope='module')
 def little() -> ArmModel:
-    return ArmModel.build(arm_urdf(), ArmSettings(**PARAMETERS, self_collision='false'))
+    return arm_model(arm_urdf(), ArmSettings(**PARAMETERS, self_collision='false'))
 
 
 @pytest.fixture
@@ -148,7 +149,7 @@ def seeing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
 
 
 def tip(*q: float) -> np.ndarray:
-    arm = ArmModel.build(arm_urdf(), ArmSettings(**PARAMETERS)).arm
+    arm = arm_model(arm_urdf(), ArmSettings(**PARAMETERS)).first.arm
     return arm.link_in_base(arm.tip_link, dict(zip(ARM_JOINTS, q, strict=True)))
 
 

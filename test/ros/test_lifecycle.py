@@ -153,7 +153,7 @@ def services():
         get_logger=lambda: SimpleNamespace(debug=lambda _: None, error=lambda *_, **__: None),
         create_service=lambda *_, **__: None,
     )
-    services = MoveItServices(node, [], dict, None)
+    services = MoveItServices(node, [], None)
     yield services
     services.close()
 

@@ -9,12 +9,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from control_harness import SETTINGS, Rig
+from control_harness import SETTINGS, Rig, arm_model
 from interleaved import at_step
 from small_arm import arm_urdf
 from visualization_msgs.msg import Marker
 
-from ik_node.control.models import ArmModel
 from ik_node.ros.interface import GoalMarkers, goal_markers, track_marker
 from ik_node.solver.goal import Goal, Status
 
@@ -64,7 +63,7 @@ def test_the_status_stands_above_the_goal_in_words(goal, status, words):
 
 @pytest.mark.slow
 def test_markers_that_another_thread_clears_at_any_step_of_a_drawing_do_no_harm():
-    state = Rig(ArmModel.build(arm_urdf(), SETTINGS)).controller.snapshot()
+    state = Rig(arm_model(arm_urdf(), SETTINGS)).controller.snapshot()
     publisher = SimpleNamespace(publish=lambda _: None, get_subscription_count=lambda: 1)
     for number in itertools.count(1):
         shown = GoalMarkers(publisher)

@@ -10,13 +10,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from control_harness import arm_model
 from geometry_msgs.msg import PoseStamped
 from moveit_plain import FkRequest, PositionIKRequest, RobotState
 from rclpy.node import Node
 from sensor_msgs.msg import JointState
 from small_arm import ALL_JOINTS, ARM_JOINTS, PARAMETERS, arm_urdf, folding_urdf
 
-from ik_node.control.models import ArmModel, arms_of, build_models
+from ik_node.control.models import ArmModel, build_models
 from ik_node.control.requests import Snapshot
 from ik_node.control.settings import ArmSettings, RobotSettings
 from ik_node.control.states import State
@@ -39,15 +40,17 @@ NO_NODE: Node = None  # only frames that are no links of the robot need one
 
 @pytest.fixture(scope='module')
 def little() -> ArmModel:
-    return ArmModel.build(arm_urdf(), ArmSettings(**PARAMETERS, self_collision='false'))
+    return arm_model(arm_urdf(), ArmSettings(**PARAMETERS, self_collision='false'))
 
 
 def asked(model: ArmModel, age: float = math.nan, **more: object) -> Query:
     """A query to an arm that stands at the middle of its limits."""
-    values = model.joints.filled(dict(zip(model.arm.joint_names, model.arm.middle.tolist(), strict=True)))
+    values = model.joints.filled(
+        dict(zip(model.first.arm.joint_names, model.first.arm.middle.tolist(), strict=True))
+    )
     values = np.where(np.isin(model.joints.variables, ['finger']), 0.01, values)
-    arm = Snapshot(model, State.HOLDING, values, values[model.index], 0.0, math.nan, age)
-    return Query({'': arm}, {'': model}, Frames(NO_NODE), **more)
+    arm = Snapshot(model, model.first, State.HOLDING, values, values[model.index], 0.0, math.nan, age)
+    return Query({'': arm}, Frames(NO_NODE), **more)
 
 
 def state(**values: float) -> RobotState:
@@ -80,13 +83,13 @@ def test_a_seed_near_the_answer_gives_back_its_joints(little):
 
 def test_of_several_solutions_that_with_the_roll_of_the_pose_is_returned(little):
     request = PositionIKRequest(pose_stamped=at(little, 'tool0', **Q))
-    goal = little.pose_goal(pose_matrix(request.pose_stamped.pose))
-    found = little.solver.solve_all(goal)
+    goal = little.first.pose_goal(pose_matrix(request.pose_stamped.pose))
+    found = little.first.solver.solve_all(goal)
     other = max(found, key=lambda s: np.abs(s.q - list(Q.values())).max()).q
     other = np.clip(
-        other + np.random.default_rng(0).uniform(-0.1, 0.1, 5), little.arm.lower, little.arm.upper
+        other + np.random.default_rng(0).uniform(-0.1, 0.1, 5), little.first.arm.lower, little.first.arm.upper
     )
-    assert little.solver.solve(goal, other).lateral_error > 0.1  # the nearest one is turned
+    assert little.first.solver.solve(goal, other).lateral_error > 0.1  # the nearest one is turned
     request.robot_state = state(**dict(zip(ARM_JOINTS, other.tolist(), strict=True)))
     joints, said = inverse(asked(little), request)
     np.testing.assert_allclose(joints.position[:5], list(Q.values()), atol=1e-4)
@@ -146,14 +149,14 @@ def two_tools(name: str, **more: object) -> tuple[Query, ArmModel, np.ndarray]:
     text = load_description(share_path('urdf', f'{name}.urdf.xacro'))
     own = {side: {'tip_link': f'{side}_tool0'} for side in ('left', 'right')}
     models = build_models(text, RobotSettings(ArmSettings(self_collision='false'), own), {})
-    arms = {side: arm for first, model in models.items() for side, arm in arms_of(first, model).items()}
-    left = arms['left']
+    left = models['left']
     values = np.clip(left.joints.rest + 0.3, left.joints.lower, left.joints.upper)
     snapshots = {
-        side: Snapshot(arm, State.HOLDING, values, values[arm.index], 0.0, math.nan, math.nan)
-        for side, arm in arms.items()
+        side: Snapshot(model, tool, State.HOLDING, values, values[tool.index], 0.0, math.nan, math.nan)
+        for model in models.values()
+        for side, tool in model.tools.items()
     }
-    return Query(snapshots, models, Frames(NO_NODE), **more), left, values
+    return Query(snapshots, Frames(NO_NODE), **more), left, values
 
 
 @pytest.mark.slow
@@ -188,7 +191,7 @@ def test_several_tools_are_answered_together(name):
 @pytest.mark.slow
 def test_tools_that_share_joints_get_the_rolls_of_their_poses(monkeypatch):
     query, left, values = two_tools('torso_arms')
-    (model,) = query.models.values()
+    model = query.arm.model
     monkeypatch.setattr(moveit, 'TURNING', math.inf)
     wanted, seed = (left.joints.named(values) for _ in range(2))
     drawn = model.tree.sample(np.random.default_rng(0), 2)
@@ -200,10 +203,10 @@ def test_tools_that_share_joints_get_the_rolls_of_their_poses(monkeypatch):
         robot_state=state(**seed),
     )
     goals = {
-        side: left.pose_goal(pose_matrix(pose.pose))
+        side: left.first.pose_goal(pose_matrix(pose.pose))
         for side, pose in zip(('right', 'left'), request.pose_stamped_vector, strict=True)
     }
-    nearest = model.solver.solve(goals, [seed[name] for name in model.joint_names])
+    nearest = model.solve(goals, [seed[name] for name in model.joint_names])
     assert max(solution.lateral_error for solution in nearest.tools.values()) > 0.1
     assert inverse(query, request)[1] == 'right: solved; left: solved'
 
@@ -241,7 +244,7 @@ def test_what_cannot_be_reached_constraints_and_invalid_poses_are_rejected(littl
 def folding() -> ArmModel:
     """An arm whose hand can meet its base."""
     pytest.importorskip('coal')
-    return ArmModel.build(
+    return arm_model(
         folding_urdf(),
         ArmSettings(tip_link='hand', tool_axis=(1.0, 0.0, 0.0), tool_point=(0.05, 0.0, 0.0)),
     )
@@ -251,7 +254,7 @@ def folding() -> ArmModel:
 def test_collisions_are_avoided_or_the_answer_is_rejected():
     model = folding()
     for q, other in ((COLLIDING, True), ((0.0, -0.5, -0.1, 0.0), False)):
-        named = dict(zip(model.arm.joint_names, q, strict=True))
+        named = dict(zip(model.first.arm.joint_names, q, strict=True))
         request = PositionIKRequest(pose_stamped=at(model, 'hand', 'base', **named))
         request.robot_state = state(**named)
         plain = inverse(asked(model), request)[0].position
@@ -261,7 +264,7 @@ def test_collisions_are_avoided_or_the_answer_is_rejected():
         if other:
             joints = inverse(asked(model), request)[0].position
             assert model.collision.distance(np.array(joints))[0] >= 1e-3
-            np.testing.assert_allclose(model.arm.fk(joints)[0], model.arm.fk(q)[0], atol=1e-5)
+            np.testing.assert_allclose(model.first.arm.fk(joints)[0], model.first.arm.fk(q)[0], atol=1e-5)
         else:
             rejection = rejected(asked(model), request)
             assert rejection.code is Code.NO_IK_SOLUTION
@@ -343,7 +346,7 @@ def test_tools_that_share_joints_are_searched_until_the_timeout(monkeypatch):
 
 def test_other_solutions_have_what_the_first_search_left(monkeypatch):
     model = folding()
-    named = dict(zip(model.arm.joint_names, COLLIDING, strict=True))
+    named = dict(zip(model.first.arm.joint_names, COLLIDING, strict=True))
     request = PositionIKRequest(pose_stamped=at(model, 'hand', 'base', **named), avoid_collisions=True)
     request.robot_state = state(**named)
     budgets = spent(monkeypatch, (IkSolver, 'solve'), (IkSolver, 'solve_all'))

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Duration
+from control_harness import arm_model
 from moveit_plain import PositionIKRequest, srv
 from node_harness import Client, running
 from small_arm import ALL_JOINTS, ARM_JOINTS, PARAMETERS, arm_urdf
 
 from ik_node import Arm
-from ik_node.control.models import ArmModel
 from ik_node.control.settings import ArmSettings
 from ik_node.ros import moveit
 from ik_node.ros.conversions import matrix_pose, pose_matrix
@@ -159,7 +159,7 @@ WAITED = 2.0  # [s] in the queue
 
 @pytest.mark.parametrize(('timeout', 'left'), [(5, 3.0), (0, float('inf'))])
 def test_the_wait_in_the_queue_counts_as_part_of_the_timeout(timeout, left):
-    model = ArmModel.build(arm_urdf(), ArmSettings(**PARAMETERS, self_collision='false'))
+    model = arm_model(arm_urdf(), ArmSettings(**PARAMETERS, self_collision='false'))
     node: Any = SimpleNamespace(
         context=SimpleNamespace(on_shutdown=lambda _: None),
         create_service=lambda *_, **__: None,
@@ -167,7 +167,7 @@ def test_the_wait_in_the_queue_counts_as_part_of_the_timeout(timeout, left):
         get_fully_qualified_name=lambda: '/ik_node',
     )
     tool: Any = SimpleNamespace(tool='', snapshot=lambda: SimpleNamespace(model=model))
-    moveit = MoveItServices(node, [tool], lambda: {'': model}, Frames(node))
+    moveit = MoveItServices(node, [tool], Frames(node))
     given: list[Query] = []
 
     def answer(*asked: Any) -> str:

@@ -12,12 +12,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from control_harness import arm_model
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from node_harness import Client, running
 from small_arm import ARM_JOINTS, PARAMETERS, arm_urdf
 from stepped import world
 
-from ik_node.control.models import ArmModel
 from ik_node.control.settings import ArmSettings
 from ik_node.ros.programs import goto
 from ik_node.ros.programs.goto import Goto
@@ -124,8 +124,8 @@ def start(tmp_path: Path) -> Callable[..., int]:
 @pytest.fixture(scope='module')
 def program() -> Program:
     """Seven points, most of them at the ends of lines, with waits, speeds and a gripper."""
-    model = ArmModel.build(arm_urdf(), ArmSettings(**PARAMETERS))
-    position, direction = model.arm.fk(np.array(list(AT.values())))
+    model = arm_model(arm_urdf(), ArmSettings(**PARAMETERS))
+    position, direction = model.first.arm.fk(np.array(list(AT.values())))
     points = [Point('ready', joints=AT)]
     for k in range(2):
         above = position + np.array([0.0, 0.04 * k, 0.0])
@@ -161,7 +161,7 @@ def test_points_with_lines_run_in_a_loop(
     one_pass[5] = 'goal_path'
     assert arrivals(played) == 2 * one_pass
     q = np.array([played.position(name)[0] for name in ARM_JOINTS])
-    position, direction = ArmModel.build(arm_urdf(), ArmSettings(**PARAMETERS)).arm.fk(q)
+    position, direction = arm_model(arm_urdf(), ArmSettings(**PARAMETERS)).first.arm.fk(q)
     last = program.points[-1]
     assert np.allclose(position, last.position, atol=2e-4)
     assert np.allclose(direction, last.direction, atol=2e-3)

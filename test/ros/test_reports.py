@@ -121,7 +121,7 @@ def test_an_unexpected_error_while_a_robot_is_built_is_reported(monkeypatch):
 def test_a_report_without_a_goal_leaves_the_goal_that_is_pursued_alone():
     with running(arm_urdf(), speed_scaling=0.05) as client:
         (tool,) = client.served._tools
-        place, _ = tool.snapshot().model.arm.fk([2.0, 0.5, 0.5, 0.5, 0.5])
+        place, _ = tool.snapshot().tool.arm.fk([2.0, 0.5, 0.5, 0.5, 0.5])
         taken = client.answer('goal_point', client.point(place))
         assert taken.message.startswith('solved')
         shown, totals = tool.markers._goal, dict(client.served._statistics._totals)

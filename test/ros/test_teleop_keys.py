@@ -28,7 +28,7 @@ def keys(client: Client) -> Iterator[KeysNode]:
 
 
 def tool(client: Client) -> np.ndarray:
-    position, _ = client.served._tools[0].snapshot().model.arm.fk(client.position())
+    position, _ = client.served._tools[0].snapshot().tool.arm.fk(client.position())
     return position
 
 

@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 from shared_files import shared_path
 
 from ik_node import Goal, IkSolver, InputError, Status, Tool, Tree, TreeSolver, UrdfError, kernels
-from ik_node.control.solving import _told
+from ik_node.control.solving import _judged
 from ik_node.kernels import trees as branch_kernels
 from ik_node.kernels.arrays import ITERATIONS, WEIGHT
 from ik_node.kernels.chain import forward, normal_equations
@@ -172,7 +172,7 @@ def test_a_tool_that_cannot_be_held_is_not_solved():
     assert found.tools['left'].solved
     assert found.status is Status.NOT_FOUND
     assert found.tools['right'].position_error > 1e-3
-    reason = _told('left', found).reason  # what the node reports on the goal
+    reason = _judged('left', found).reason  # what the node reports on the goal
     assert reason.cause is Cause.CONFLICT
     assert '"right"' in reason.sentence
     assert solver.solve(goal, seed, {'left': 1e6}, free=['right']).solved

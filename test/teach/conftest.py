@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from control_harness import SETTINGS
+from control_harness import SETTINGS, arm_model
 from small_arm import arm_urdf
 
 from ik_node.control.models import ArmModel
@@ -12,4 +12,4 @@ from ik_node.control.models import ArmModel
 
 @pytest.fixture(scope='session')
 def model() -> ArmModel:
-    return ArmModel.build(arm_urdf(), SETTINGS)
+    return arm_model(arm_urdf(), SETTINGS)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from control_harness import SETTINGS, Rig
+from control_harness import SETTINGS, Rig, arm_model
 from small_arm import ARM_JOINTS, arm_urdf, folding_urdf
 
 from ik_node.control.models import ArmModel
@@ -31,7 +31,7 @@ FAR = (3.0, 0.0, 0.2)
 
 def at(model: ArmModel, joints: dict[str, float] = AT) -> tuple[np.ndarray, np.ndarray]:
     """Position and direction of the tool."""
-    return model.arm.fk(np.array([joints[name] for name in ARM_JOINTS]))
+    return model.first.arm.fk(np.array([joints[name] for name in ARM_JOINTS]))
 
 
 def place(model: ArmModel, move: tuple[float, float, float], **values: object) -> Point:
@@ -67,7 +67,7 @@ def run(model: ArmModel, checked: CheckReport, places: dict[str, float]) -> list
         if move.joints is not None:
             rig.go(**move.joints)
         else:
-            goal = model.pose_goal(move.T_base_tip)
+            goal = model.first.pose_goal(move.T_base_tip)
             rig.ask(ToolPath(np.array([goal.position]), np.array([goal.direction])))
         rig.settle()
         if point.gripper is not None:
@@ -88,7 +88,7 @@ def test_a_controller_ends_each_motion_where_the_check_says(model: ArmModel, pro
         assert end == pytest.approx(move.end, abs=1e-6)
     for point, move in zip(program.points, checked.moves, strict=True):
         if point.position is not None:
-            errors = model.solver.errors(Goal(point.position, point.direction), list(move.end.values()))
+            errors = model.first.solver.errors(Goal(point.position, point.direction), list(move.end.values()))
             assert errors[0] < 2e-4
             assert errors[1] < 2e-3
     assert checked.moves[0].end == AT
@@ -154,7 +154,9 @@ def test_the_settings_of_the_node_count(model: ArmModel) -> None:
 
 def test_a_change_of_configuration_is_told_at_its_point(model: ArmModel) -> None:
     position, direction = at(model)
-    others = [s.q for s in model.solver.solve_all(Goal(position + np.array([0.0, 0.05, 0.0]), direction))]
+    others = [
+        s.q for s in model.first.solver.solve_all(Goal(position + np.array([0.0, 0.05, 0.0]), direction))
+    ]
     other = max(others, key=lambda q: abs(q[2] - AT['elbow']))
     near = dict(zip(ARM_JOINTS, other.tolist(), strict=True))
     points = (Point('one', joints=AT), place(model, (0.0, 0.05, 0.0), name='two', near=near))
@@ -170,10 +172,10 @@ def test_a_line_decides_the_configuration_before_it(model: ArmModel) -> None:
     """The nearest solution of the first point may end on the line; then another one is chosen."""
     rng = np.random.default_rng(3)
     for _ in range(200):
-        position, direction = model.arm.fk(rng.uniform(model.arm.lower, model.arm.upper))
+        position, direction = model.first.arm.fk(rng.uniform(model.first.arm.lower, model.first.arm.upper))
         end = position + rng.uniform(-0.2, 0.2, 3)
-        nearest = model.solver.solve(Goal(position, direction), np.zeros(5))
-        if not nearest.solved or not len(model.solver.solve_all(Goal(end, direction), np.zeros(5))):
+        nearest = model.first.solver.solve(Goal(position, direction), np.zeros(5))
+        if not nearest.solved or not len(model.first.solver.solve_all(Goal(end, direction), np.zeros(5))):
             continue
         near = dict(zip(ARM_JOINTS, nearest.q.tolist(), strict=True))
         first = Point('a', position=tuple(position), direction=tuple(direction), near=near)
@@ -188,7 +190,7 @@ def test_a_loop_that_comes_back_otherwise_is_rejected(model: ArmModel) -> None:
     """A line to the first point keeps the configuration of the last one, which is another one."""
     position, direction = at(model)
     end = position + np.array([0.0, 0.05, 0.0])
-    others = [s.q for s in model.solver.solve_all(Goal(position, direction))]
+    others = [s.q for s in model.first.solver.solve_all(Goal(position, direction))]
     other = max(others, key=lambda q: abs(q[2] - AT['elbow']))
     back = Point('back', joints=dict(zip(ARM_JOINTS, other.tolist(), strict=True)))
     first = Point('first', position=tuple(end), direction=tuple(direction), motion=LINE)
@@ -226,11 +228,11 @@ def test_a_second_run_makes_the_same_motions_and_is_not_planned_again(
 def test_a_collision_on_the_way_is_told() -> None:
     pytest.importorskip('coal')
     settings = ArmSettings(tip_link='hand', tool_axis=(1.0, 0.0, 0.0), tool_point=(0.05, 0.0, 0.0))
-    folding = ArmModel.build(folding_urdf(), settings)
-    names = folding.arm.joint_names
+    folding = arm_model(folding_urdf(), settings)
+    names = folding.first.arm.joint_names
     rng = np.random.default_rng(0)
     start = dict.fromkeys(names, 0.0)
-    for q in rng.uniform(folding.arm.lower, folding.arm.upper, (200, len(names))):
+    for q in rng.uniform(folding.first.arm.lower, folding.first.arm.upper, (200, len(names))):
         program = Program((Point('folded', joints=dict(zip(names, q.tolist(), strict=True))),))
         checked = check(Preview(folding, settings), program, start)
         if not checked.passed:
@@ -258,11 +260,11 @@ def test_joints_of_an_earlier_check_are_not_kept_for_another_robot(model: ArmMod
     assert before.passed
     again = check(Preview(model, SETTINGS), program, ZERO, before=before)
     assert again.moves[0].joints == before.moves[0].joints
-    longer = ArmModel.build(arm_urdf().replace('xyz="0.3 0 0"', 'xyz="0.36 0 0"'), SETTINGS)
+    longer = arm_model(arm_urdf().replace('xyz="0.3 0 0"', 'xyz="0.36 0 0"'), SETTINGS)
     after = check(Preview(longer, SETTINGS), program, ZERO, before=before)
     assert after.passed
     q = np.array([after.moves[0].joints[name] for name in ARM_JOINTS])
-    assert np.allclose(longer.arm.fk(q)[0], program.points[0].position, atol=1e-5)
+    assert np.allclose(longer.first.arm.fk(q)[0], program.points[0].position, atol=1e-5)
 
 
 def test_the_gripper_of_another_arm_is_rejected() -> None:

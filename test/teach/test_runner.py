@@ -22,7 +22,7 @@ AT = {'yaw': 0.2, 'shoulder': 0.3, 'elbow': 0.9, 'roll': 0.1, 'wrist': 0.4}
 
 @pytest.fixture(scope='module')
 def checked(model: ArmModel) -> CheckReport:
-    position, direction = model.arm.fk(np.array(list(AT.values())))
+    position, direction = model.first.arm.fk(np.array(list(AT.values())))
     low = tuple(position - np.array([0.0, 0.0, 0.03]))
     program = Program(
         (
@@ -76,7 +76,7 @@ class Table:
     def aim(self, order: Order) -> object:
         if order.joints is not None:
             return order.joints
-        goal = self.rig.model.pose_goal(order.T_base_tip)
+        goal = self.rig.model.first.pose_goal(order.T_base_tip)
         return ToolPath(np.array([goal.position]), np.array([goal.direction]))
 
     def until(self, condition: object) -> None:
