@@ -160,7 +160,7 @@ class EpisodeTable:
 
         Raises InputError for a damaged file, a row without an episode, and an episode that begins again.
         """
-        current, held = '', list[pa.RecordBatch]()
+        current, batches = '', list[pa.RecordBatch]()
         row, seen = 0, set[str]()
         for batch in self._file.batches(list(dict.fromkeys([*columns, self._episode])), ROWS):
             start = 0
@@ -168,21 +168,21 @@ class EpisodeTable:
                 if not name:
                     raise InputError(f'row {row + start} of "{self._file.path}" has no {self._episode}')
                 if name != current:
-                    if held:
-                        yield current, pa.concat_batches(held)
+                    if batches:
+                        yield current, pa.concat_batches(batches)
                     if name in seen:
                         raise InputError(
                             f'{self._episode} {name} begins again in row {row + start} of '
                             f'"{self._file.path}": the rows of an episode must follow each other'
                         )
                     seen.add(name)
-                    current, held = name, []
+                    current, batches = name, []
                 count = sum(1 for _ in group)
-                held.append(batch.slice(start, count).select(columns))
+                batches.append(batch.slice(start, count).select(columns))
                 start += count
             row += batch.num_rows
-        if held:
-            yield current, pa.concat_batches(held)
+        if batches:
+            yield current, pa.concat_batches(batches)
 
     def written(self, arm: Arm, replaced: Sequence[str]) -> list[str]:
         """Return the columns that write gives the table: those not replaced, then what was found.
@@ -215,22 +215,22 @@ class EpisodeTable:
         if first is None:
             raise InputError(f'"{self._file.path}" has no rows')
         with table_writer(output, first.schema, compression='zstd') as write:
-            held = [first]
+            pending = [first]
             for batch in rows:
-                if sum(one.num_rows for one in held) >= ROWS:
-                    write(pa.concat_batches(held))
-                    held = []
-                held.append(batch)
-            write(pa.concat_batches(held))
+                if sum(one.num_rows for one in pending) >= ROWS:
+                    write(pa.concat_batches(pending))
+                    pending = []
+                pending.append(batch)
+            write(pa.concat_batches(pending))
 
     def _joined(
-        self, kept: Sequence[str], wanted: Sequence[str], found: Callable[[str], pa.RecordBatch]
+        self, kept: Sequence[str], added: Sequence[str], found: Callable[[str], pa.RecordBatch]
     ) -> Iterator[pa.RecordBatch]:
         for name, before in self.episodes(kept):
             try:
                 frames = found(name)
-                arrays = [*before.columns, *(frames.column(one) for one in wanted)]
-                yield pa.RecordBatch.from_arrays(arrays, [*kept, *wanted])
+                arrays = [*before.columns, *(frames.column(one) for one in added)]
+                yield pa.RecordBatch.from_arrays(arrays, [*kept, *added])
             except (KeyError, pa.ArrowInvalid):
                 raise InputError(f'"{self._file.path}" has changed while it was read') from None
 
@@ -411,8 +411,8 @@ class Retargeting:
 
     def _chunks(self, episodes: list[int | str]) -> Iterator[tuple[bytes, int]]:
         """Return the poses of each episode, in Arrow's IPC format, and note the episodes."""
-        wanted = [*self._task.columns.names, *[self._task.time] * bool(self._task.time)]
-        for episode, frames in self._source.episodes(list(dict.fromkeys(wanted))):
+        columns = [*self._task.columns.names, *[self._task.time] * bool(self._task.time)]
+        for episode, frames in self._source.episodes(list(dict.fromkeys(columns))):
             episodes.append(episode)
             yield packed(frames), 1
 

@@ -22,8 +22,8 @@ from ik_node.model.plausibility import REACHES
 from ik_node.model.rotations import rotations
 
 QUATERNION_TOLERANCE = 1e-3  # by which the length of a quaternion may differ from 1
-MOST_TURNED = 1e6  # [rad] in a component of a rotation vector
-MOST_ANGLE = 2.0 * math.pi + 1e-6  # [rad] in roll, pitch and yaw: beyond it they are probably degrees
+MAX_ROTATION = 1e6  # [rad] in a component of a rotation vector
+MAX_ANGLE = 2.0 * math.pi + 1e-6  # [rad] in roll, pitch and yaw: beyond it they are probably degrees
 ORDERS = ('xyzw', 'wxyz')
 ORIENTATIONS = ('direction', 'quaternion', 'rotvec', 'rpy')
 WIDTHS = {'position': 3, 'direction': 3, 'quaternion': 4, 'rotvec': 3, 'rpy': 3, 'lateral': 3}
@@ -130,10 +130,10 @@ class GoalColumns:
                     f'no column of positions: expected x, y and z, or position with lists of three numbers; '
                     f'the columns are {join_names(names) or "none"}. Name them with --position'
                 )
-        asked = [key for key in ORIENTATIONS if key in chosen]
-        if len(asked) > 1:
-            raise InputError(f'--{asked[0]} and --{asked[1]} exclude each other')
-        if not asked:
+        orientations = [key for key in ORIENTATIONS if key in chosen]
+        if len(orientations) > 1:
+            raise InputError(f'--{orientations[0]} and --{orientations[1]} exclude each other')
+        if not orientations:
             chosen['direction'] = _usual(names, DIRECTION)
         if chosen.get('degrees') and not chosen.keys() & {'rpy', 'rotvec'}:
             raise InputError('--degrees is for the angles of --rpy or --rotvec')
@@ -462,8 +462,8 @@ def _of_rotvecs(rows: _Rows, columns: GoalColumns) -> Array:
     """Return the rotation matrices (N, 3, 3) of the rotation vectors."""
     values = _angles(rows, columns.rotvec, columns.degrees)
     # Of so many turns an angle has no digits left, and the square of a larger number may overflow.
-    wrong = np.abs(values).max(axis=1, initial=0.0) > MOST_TURNED
-    rows.reject(wrong, f'the rotation vector is beyond {MOST_TURNED:g} rad')
+    wrong = np.abs(values).max(axis=1, initial=0.0) > MAX_ROTATION
+    rows.reject(wrong, f'the rotation vector is beyond {MAX_ROTATION:g} rad')
     values = np.where(wrong[:, None], 0.0, values)
     angle = np.sqrt((values * values).sum(axis=1))
     return rotations(values / np.where(angle == 0.0, 1.0, angle)[:, None], angle)
@@ -472,7 +472,7 @@ def _of_rotvecs(rows: _Rows, columns: GoalColumns) -> Array:
 def _of_rpy(rows: _Rows, columns: GoalColumns) -> Array:
     """Return the rotation matrices (N, 3, 3) of roll, pitch and yaw: Rz(yaw) Ry(pitch) Rx(roll)."""
     values = _angles(rows, columns.rpy, columns.degrees)
-    wrong = np.abs(values).max(axis=1, initial=0.0) > MOST_ANGLE
+    wrong = np.abs(values).max(axis=1, initial=0.0) > MAX_ANGLE
     rows.reject(wrong, 'roll, pitch or yaw is beyond a turn')
     roll, pitch, yaw = np.where(wrong[:, None], 0.0, values).T
     x, y, z = np.eye(3)
@@ -489,9 +489,9 @@ def doubt_of_angles(batch: pa.RecordBatch, columns: GoalColumns) -> str:
         return ''
     largest = float(np.abs(_Rows(batch).numbers(names, 3)).max(initial=0.0))
     option = f'--{"rpy" if columns.rpy else "rotvec"} {" ".join(names)}'
-    if columns.degrees and 0.0 < largest <= MOST_ANGLE / 2.0:
+    if columns.degrees and 0.0 < largest <= MAX_ANGLE / 2.0:
         return f'{option}: no angle exceeds {largest:.3g} degrees: if they are in rad, leave out --degrees'
-    if not columns.degrees and largest > MOST_ANGLE * (1.0 if columns.rpy else 2.0):
+    if not columns.degrees and largest > MAX_ANGLE * (1.0 if columns.rpy else 2.0):
         raise InputError(
             f'{option} are read in rad, and {largest:.4g} is more than a turn: if they are in degrees, add '
             '--degrees'

@@ -40,13 +40,13 @@ def draw(arm: Arm, slices: Sequence[Slice], shares: Array, within: float) -> Fig
     )
     reached = shares[~np.isnan(shares)]
     # On the axis of joint 1 an arm may take all directions, elsewhere few: single positions set no scale.
-    most = max(min(reached.max(), 2 * np.percentile(reached, 90)), 0.01) if len(reached) else 1.0
+    vmax = max(min(reached.max(), 2 * np.percentile(reached, 90)), 0.01) if len(reached) else 1.0
     at = 0
     for plane, panel in zip(slices, axes, strict=True):
         shape = len(plane.up_values), len(plane.across_values)
         values = shares[at : at + shape[0] * shape[1]].reshape(shape)
         at += values.size
-        mesh = draw_slice(panel, arm, plane, values, most)
+        mesh = draw_slice(panel, arm, plane, values, vmax)
         panel.set_title(plane.name)
     figure.legend(
         handles=[*axes[0].get_legend_handles_labels()[0], Patch(color=NOTHING, label='out of reach')],
@@ -58,8 +58,8 @@ def draw(arm: Arm, slices: Sequence[Slice], shares: Array, within: float) -> Fig
         mesh,
         ax=axes,
         shrink=0.85,
-        extend='max' if len(reached) and reached.max() > most else 'neither',
-        format=PercentFormatter(1.0, decimals=0 if most > 0.06 else 1),
+        extend='max' if len(reached) and reached.max() > vmax else 'neither',
+        format=PercentFormatter(1.0, decimals=0 if vmax > 0.06 else 1),
         label=f'share of all directions that the tool axis can take (within {math.degrees(within):g}°)',
     )
     return figure
@@ -84,21 +84,21 @@ def draw_volume(arm: Arm, volume: Volume, height: float | None, within: float) -
     for row, (values, title) in zip(figure.subplots(len(titles), len(planes)), titles, strict=True):
         known = values[np.isfinite(values)]
         # At few positions, such as on the axis of joint 1, values may be far above all others.
-        most = max(float(np.percentile(known, 99)), 1e-6) if len(known) else 1.0
+        vmax = max(float(np.percentile(known, 99)), 1e-6) if len(known) else 1.0
         for panel, (across, up, level) in zip(row, planes, strict=True):
             third = 3 - across - up
             nearest = int(np.abs(axes[third] - level).argmin())
             plane = Slice(across, up, axes[across], axes[up], float(axes[third][nearest]))
             at: Array = np.moveaxis(values, (up, across, third), (0, 1, 2))[:, :, nearest]
-            mesh = draw_slice(panel, arm, plane, at, most)
+            mesh = draw_slice(panel, arm, plane, at, vmax)
             panel.set_title(plane.name)
-        above = 'max' if len(known) and known.max() > most else 'neither'
+        above = 'max' if len(known) and known.max() > vmax else 'neither'
         figure.colorbar(mesh, ax=row, extend=above, label=title)
     return figure
 
 
-def draw_slice(panel, arm: Arm, plane: Slice, values: Array, most: float):  # type: ignore[no-untyped-def]  # matplotlib has no types
-    """Draw values (b, a) of a slice in colours up to most, grey for NaN, and the arm; return the mesh."""
+def draw_slice(panel, arm: Arm, plane: Slice, values: Array, vmax: float):  # type: ignore[no-untyped-def]  # matplotlib has no types
+    """Draw values (b, a) of a slice in colours up to vmax, grey for NaN, and the arm; return the mesh."""
     mesh = panel.pcolormesh(
         plane.across_values,
         plane.up_values,
@@ -106,7 +106,7 @@ def draw_slice(panel, arm: Arm, plane: Slice, values: Array, most: float):  # ty
         shading='nearest',
         cmap='viridis',
         vmin=0.0,
-        vmax=most,
+        vmax=vmax,
         rasterized=True,
     )
     _draw_arm(panel, arm, plane)
@@ -127,8 +127,8 @@ def _draw_arm(panel, arm: Arm, plane: Slice) -> None:  # type: ignore[no-untyped
 BASE = '#d62728'
 MET, UNMET = '#1f77b4', '#888888'
 ARROW = 0.06  # share of the region: length of the arrow for the base's x axis
-ACROSS, TURNS = 32, 16  # places along the larger side of the map, attitudes at each
-MOST_ARMS = 30  # configurations in a picture
+ACROSS, TURNS = 32, 16  # positions along the larger side of the map, attitudes at each
+MAX_ARMS = 30  # configurations in a picture
 VIEWS = (('from above', 0, 1), ('from the side', 0, 2), ('from the front', 1, 2))
 
 
@@ -174,7 +174,7 @@ def draw_region(
 
 
 def _map(region: Region, search: PlacementSearch) -> tuple[Array, Array, Array]:
-    """Return places along x and y, and how many goals are met there at the best of some attitudes."""
+    """Return positions along x and y, and how many goals are met there at the best of some attitudes."""
     step = region.size[:2].max() / ACROSS
     x, y = (
         np.linspace(low, high, max(2, round((high - low) / step) + 1))
@@ -199,7 +199,7 @@ def draw_placement(arm: Arm, rank: int, placement: Placement, positions: Array) 
     figure.suptitle(
         f'{arm.name}, placement {rank}: {len(met)} of {len(positions)} goals met', fontweight='bold'
     )
-    some = met[:: max(1, -(-len(met) // MOST_ARMS))]
+    some = met[:: max(1, -(-len(met) // MAX_ARMS))]
     lines = [placement.position + arm.skeleton(placement.joints[row]) @ placement.R.T for row in some]
     for panel, (title, across, up) in zip(figure.subplots(1, 3), VIEWS, strict=True):
         for k, line in enumerate(lines):

@@ -109,7 +109,7 @@ def region_of(arguments: argparse.Namespace) -> Region:
     return Region(bounds[:, 0], bounds[:, 1], R_up)
 
 
-MOST_ROWS = 8  # of unmet goals that are named
+MAX_ROWS = 8  # of unmet goals that are named
 
 
 def table(best: Sequence[Placement], goals: int, paths: bool) -> str:
@@ -121,7 +121,7 @@ def table(best: Sequence[Placement], goals: int, paths: bool) -> str:
     rows = [head]
     for rank, one in enumerate(best, 1):
         turned = [f'{math.degrees(one.base[NAMES.index(name)]):.1f}' for name in angles]
-        unmet = ' '.join(map(str, one.unmet[:MOST_ROWS])) + (' ...' if len(one.unmet) > MOST_ROWS else '')
+        unmet = ' '.join(map(str, one.unmet[:MAX_ROWS])) + (' ...' if len(one.unmet) > MAX_ROWS else '')
         rows.append(
             [
                 str(rank),
@@ -141,7 +141,7 @@ def _length(value: float | None) -> str:
     return '' if value is None or math.isinf(value) else f'{value:.3f}'
 
 
-def said_of_search(
+def search_summary(
     grid: Judged, steps: Array, excluded: float, unmet: int, collision: bool, seconds: float
 ) -> str:
     """Return what the search can have missed and what not.
@@ -199,8 +199,8 @@ def _finite(value: float | None) -> float | None:
     return None if value is None or math.isinf(value) else value
 
 
-VALUES = 5  # of each length, from the least to the largest
-MOST = 125  # arms
+VALUES = 5  # of each length, from the lowest to the highest
+MAX_ARMS = 125  # arms
 GRID_PLACEMENTS = 4_000  # placements for each
 MORE = 0.02  # [m] by which each length is changed alone
 
@@ -225,8 +225,8 @@ def ranges_of(path: str, arguments: Mapping[str, str], given: Sequence[str]) -> 
         if not 0.0 < low < high < math.inf:
             raise InputError(f'--length {name}: 0 < MIN < MAX must hold, got {low:g} and {high:g}')
         ranges[name] = (low, high)
-    if VALUES ** len(ranges) > MOST:
-        raise InputError(f'--length: at most {int(math.log(MOST, VALUES))} at a time, got {len(ranges)}')
+    if VALUES ** len(ranges) > MAX_ARMS:
+        raise InputError(f'--length: at most {int(math.log(MAX_ARMS, VALUES))} at a time, got {len(ranges)}')
     return lengths, ranges
 
 
@@ -256,24 +256,24 @@ def compared(
     yield f'other lengths, each with {GRID_PLACEMENTS} placements of a grid, without self-collision:'
     yield ' '.join(f'{name} [m]'.rjust(16) for name in ranges) + '     met   to limits'
     for values in itertools.product(*(np.linspace(*span, VALUES) for span in ranges.values())):
-        met, distance = _told(best(**dict(zip(ranges, values, strict=True))), len(positions))
+        met, distance = _rates(best(**dict(zip(ranges, values, strict=True))), len(positions))
         yield ' '.join(f'{value:16.3f}' for value in values) + f'{met:>8}{distance:>12}'
-    now = _told(best(), len(positions))
+    now = _rates(best(), len(positions))
     for name in ranges:
-        more = _told(best(**{name: lengths.values[name] + MORE}), len(positions))
+        more = _rates(best(**{name: lengths.values[name] + MORE}), len(positions))
         yield (
             f'{100 * MORE:g} cm more {name} ({lengths.values[name]:g} m): {more[0]} instead of {now[0]} '
             f'goals met, {more[1]} instead of {now[1]} to limits'
         )
 
 
-def _told(judged: Judged, goals: int) -> tuple[str, str]:
+def _rates(judged: Judged, goals: int) -> tuple[str, str]:
     """Return how many goals the first placement meets, and the distance to the limits."""
     distance = judged.distances[0]
     return f'{goals - judged.unmet[0]}/{goals}', f'{distance:.3f}' if np.isfinite(distance) else '-'
 
 
-MOST_GOALS = 10_000
+MAX_GOALS = 10_000
 COUNT = 10  # placements that are shown
 
 
@@ -284,7 +284,7 @@ class Goals:
     positions: Array
     directions: Array | None
     paths: tuple[NDArray[np.int64], ...]
-    told: str
+    description: str
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -322,7 +322,7 @@ def _place(arguments: argparse.Namespace) -> int:
     arm = read_arm(arguments)
     warn(arm)
     goals = _goals(arguments, arm)
-    say(f'{arm.describe()}\n{len(goals.positions)} goals: {goals.told}')
+    say(f'{arm.describe()}\n{len(goals.positions)} goals: {goals.description}')
     clearance, note = clearance_of(arguments.description_file, arm, arguments.xacro_args)
     say(note)
     start = time.monotonic()
@@ -337,7 +337,7 @@ def _place(arguments: argparse.Namespace) -> int:
     say(table(best, len(goals.positions), bool(goals.paths)))
     unmet = len(best[0].unmet)
     excluded = excluded_share(search, grid.bases, steps, max(unmet - 1, 0))
-    say(said_of_search(grid, steps, excluded, unmet, clearance is not None, time.monotonic() - start))
+    say(search_summary(grid, steps, excluded, unmet, clearance is not None, time.monotonic() - start))
     if output is not None:
         write_file(f'{output}.json', report(arm, best))
         _draw(output, arm, region, search, best, goals.positions)
@@ -357,10 +357,10 @@ def _goals(arguments: argparse.Namespace, arm: Arm) -> Goals:
     if absent := [name for name in extra if name not in file.names]:
         raise InputError(f'no column {quoted(absent[0])} in "{file.path}"')
     columns = replace(columns, frame='')  # any fixed frame, as long as it is one
-    batch = next(file.batches(list(dict.fromkeys([*columns.names, *extra])), MOST_GOALS + 1), None)
+    batch = next(file.batches(list(dict.fromkeys([*columns.names, *extra])), MAX_GOALS + 1), None)
     file.check()
-    if batch is None or not 1 <= batch.num_rows <= MOST_GOALS:
-        raise InputError(f'"{file.path}" must hold 1 to {MOST_GOALS} goals')
+    if batch is None or not 1 <= batch.num_rows <= MAX_GOALS:
+        raise InputError(f'"{file.path}" must hold 1 to {MAX_GOALS} goals')
     rows = read_rows(batch, columns, arm, anywhere=True)
     if rows.wrong:
         row, sentence = min(rows.wrong.items())

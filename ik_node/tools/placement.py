@@ -81,19 +81,19 @@ class Region:
         turns = self.lower + np.mod(bases - self.lower, TURN)
         return np.where(self.periodic, turns, np.clip(bases, self.lower, self.upper))
 
-    def apart(self, bases: Array, base: Array) -> Array:
+    def gaps(self, bases: Array, base: Array) -> Array:
         """Return how far (N, 6) bases (N, 6) are from base (6,), the short way round."""
-        gaps = np.abs(bases - base)
-        return np.where(self.periodic, np.minimum(gaps, TURN - gaps), gaps)
+        direct = np.abs(bases - base)
+        return np.where(self.periodic, np.minimum(direct, TURN - direct), direct)
 
-    def grid(self, most: int, reach: float) -> tuple[Array, Array]:
-        """Return placements (N, 6), about `most` at equal distances, and these distances (6,).
+    def grid(self, limit: int, reach: float) -> tuple[Array, Array]:
+        """Return placements (N, 6), about `limit` at equal distances, and these distances (6,).
 
         reach [m]: at which a turn moves the tool as far as a shift.
         """
         size = self.size * np.repeat([1.0, reach], 3)
         wide = size > 0.0
-        step = (float(np.prod(size[wide])) / most) ** (1.0 / max(1, int(wide.sum()))) if wide.any() else 1.0
+        step = (float(np.prod(size[wide])) / limit) ** (1.0 / max(1, int(wide.sum()))) if wide.any() else 1.0
         # Half a step is left at both ends, so that each placement is the middle of a cell of the same size.
         counts = np.where(wide, np.maximum(2, np.round(size / step).astype(int)), 1)
         steps = np.where(wide, self.size / counts, 0.0)
@@ -153,7 +153,7 @@ class Judged:
     """Placements (N, 6), the number of goals unmet at each (N,), and the distance to the limits (N,).
 
     The latter [rad or m] of the solution farthest from the joint limits, at the worst goal that is met; inf
-    if none is met. lack (N,): by how much goals are missed, which counts first; 0 where that was not asked.
+    if none is met. miss (N,): by how much goals are missed, which counts first; 0 without an aim.
     met (N, bytes): which goals are met, a bit for each. complete: the share of goals for which all solutions
     were compared.
     """
@@ -161,19 +161,19 @@ class Judged:
     bases: Array
     unmet: NDArray[np.int64]
     distances: Array
-    lack: Array
+    miss: Array
     met: NDArray[np.uint8]
     complete: float = field(kw_only=True)
 
     @property
     def columns(self) -> tuple[Any, ...]:
         """All that has N rows."""
-        return self.bases, self.unmet, self.distances, self.lack, self.met
+        return self.bases, self.unmet, self.distances, self.miss, self.met
 
     @property
     def order(self) -> NDArray[np.intp]:
-        """Which rows are best first: a smaller lack, fewer goals unmet, then farther from the limits."""
-        return np.lexsort((-np.where(np.isinf(self.distances), 0.0, self.distances), self.unmet, self.lack))
+        """Which rows are best first: a smaller miss, fewer goals unmet, then farther from the limits."""
+        return np.lexsort((-np.where(np.isinf(self.distances), 0.0, self.distances), self.unmet, self.miss))
 
     def __getitem__(self, rows: NDArray[np.intp]) -> Judged:
         return Judged(*(column[rows] for column in self.columns), complete=self.complete)
@@ -182,7 +182,7 @@ class Judged:
         """Whether each row is better than the same row of other."""
         farther = (self.distances > other.distances) & np.isfinite(self.distances)
         fewer = (self.unmet < other.unmet) | ((self.unmet == other.unmet) & farther)
-        return (self.lack < other.lack) | ((self.lack == other.lack) & fewer)
+        return (self.miss < other.miss) | ((self.miss == other.miss) & fewer)
 
     def improved(self, other: Judged) -> Judged:
         """Return the better of each row and the same row of other."""
@@ -217,9 +217,9 @@ class PlacementSearch:
 
     def goals(self, bases: Array) -> Array:
         """Return the goals (N, goals, 9) as the arm sees them from bases (N, 6)."""
-        places, R = self.region.poses(bases)
+        origins, R = self.region.poses(bases)
         packed = np.full((len(bases), len(self._positions), 9), np.nan)
-        packed[:, :, :DIRECTION] = (self._positions - places[:, None]) @ R
+        packed[:, :, :DIRECTION] = (self._positions - origins[:, None]) @ R
         if self._directions is not None:
             packed[:, :, DIRECTION:LATERAL] = self._directions @ R
         return packed
@@ -229,11 +229,11 @@ class PlacementSearch:
         bases: Array,
         starts: int = STARTS,
         done: Callable[[int], object] = lambda _: None,
-        lack_of: Callable[[Array], Array] | None = None,
+        aim: Callable[[Array], Array] | None = None,
     ) -> Judged:
         """Return how well the goals are met with the base at each of bases (N, 6).
 
-        done: given numbers. lack_of: makes a lack (N,) of by how much [m] goals are missed (N, goals).
+        done: given numbers. aim: makes a miss (N,) of the distances [m] by which goals are missed (N, goals).
         """
         rows = max(1, PART // self.count)
 
@@ -242,12 +242,12 @@ class PlacementSearch:
             goals = self.goals(here).reshape(-1, 9)
             shape = len(here), self.count
             _, found, complete = self.limit_distances.find(goals, starts)
-            met, lack = found.reshape(shape) > -np.inf, np.zeros(len(here))
-            if lack_of is not None:
-                lack = lack_of(self.limit_distances.misses(goals, found).reshape(shape))
+            met, miss = found.reshape(shape) > -np.inf, np.zeros(len(here))
+            if aim is not None:
+                miss = aim(self.limit_distances.misses(goals, found).reshape(shape))
             distances = np.where(met, found.reshape(shape), np.inf).min(axis=1)
             unmet, bits = np.sum(~met, axis=1), np.packbits(met, axis=1)
-            return Judged(here, unmet, distances, lack, bits, complete=float(complete.mean()))
+            return Judged(here, unmet, distances, miss, bits, complete=float(complete.mean()))
 
         parts = []
         for one in in_parts(part, len(bases), rows, self._cores):
@@ -255,9 +255,9 @@ class PlacementSearch:
             parts.append(one)
         return joined(*parts)
 
-    def coarse(self, most: int, done: Callable[[int], object]) -> tuple[Judged, Array]:
-        """Return the placements of a grid of about `most`, and its distances (6,)."""
-        grid, steps = self.region.grid(most, self._reach)
+    def coarse(self, limit: int, done: Callable[[int], object]) -> tuple[Judged, Array]:
+        """Return the placements of a grid of about `limit`, and its distances (6,)."""
+        grid, steps = self.region.grid(limit, self._reach)
         return self.judged(grid, COARSE_STARTS, done), steps
 
     def best(self, grid: Judged, steps: Array, done: Callable[[int], object] = lambda _: None) -> Judged:
@@ -270,19 +270,19 @@ class PlacementSearch:
         both = both[both.order]
         if not steps.any():
             return both
-        apart = distinct(self.region, both.bases, POPULATIONS)
-        starts = here = both[np.union1d(apart, kinds(both.met, POPULATIONS))]
+        spaced = distinct(self.region, both.bases, POPULATIONS)
+        starts = here = both[np.union1d(spaced, different_outcomes(both.met, POPULATIONS))]
         judged = partial(self.judged, starts=COARSE_STARTS, done=done)
         rng = np.random.default_rng(0)  # the same search gives the same placements
-        for lack_of in AIMS:
+        for aim in AIMS:
             if here.unmet[0] == 0:
                 break
-            aimed = partial(judged, lack_of=lack_of)
+            aimed = partial(judged, aim=aim)
             near = aimed(between.bases[:NEAR])
             near = near[near.order]
             near = near[distinct(self.region, near.bases, POPULATIONS)]
             met = self._evolved(joined(here, near), steps, *AIMING, aimed, rng)
-            here = joined(here, replace(met, lack=np.zeros(len(met.bases))))
+            here = joined(here, replace(met, miss=np.zeros(len(met.bases))))
             here = here[here.order]
             here = here[distinct(self.region, here.bases, POPULATIONS)]
         both = joined(self._evolved(here, steps, *FINISHING, judged, rng), starts)
@@ -339,17 +339,17 @@ def excluded_share(search: PlacementSearch, grid: Array, steps: Array, unmet: in
     shift, turn = float(np.linalg.norm(steps[:3])) / 2.0, float(steps[3:].sum()) / 2.0
     excluded, rows = 0, max(1, BOUNDED // search.count)
     for first in range(0, len(grid), rows):
-        places = search.goals(grid[first : first + rows])[:, :, :DIRECTION]
-        moved = shift + turn * np.linalg.norm(places, axis=2)
+        positions = search.goals(grid[first : first + rows])[:, :, :DIRECTION]
+        moved = shift + turn * np.linalg.norm(positions, axis=2)
         outside = np.zeros(moved.shape, dtype=bool)
         for shell in shells:
-            distances = np.linalg.norm(places - shell[:3], axis=2)
+            distances = np.linalg.norm(positions - shell[:3], axis=2)
             outside |= np.maximum(distances - shell[4], shell[3] - distances) > moved
         excluded += int((outside.sum(axis=1) > unmet).sum())
     return excluded / len(grid)
 
 
-def kinds(met: NDArray[np.uint8], count: int) -> NDArray[np.intp]:
+def different_outcomes(met: NDArray[np.uint8], count: int) -> NDArray[np.intp]:
     """Return the first rows of met (N, bytes) with different goals met.
 
     The best placement may meet other goals than all that look best on the grid.
@@ -368,7 +368,7 @@ def distinct(region: Region, bases: Array, count: int) -> NDArray[np.intp]:
     axes = slice(0, 3) if size[:3].any() else slice(3, SIZE)
     kept: list[int] = []
     for row in range(len(bases)):
-        if not kept or (region.apart(bases[kept], bases[row]) > size)[:, axes].any(axis=1).all():
+        if not kept or (region.gaps(bases[kept], bases[row]) > size)[:, axes].any(axis=1).all():
             kept.append(row)
         if len(kept) == count:
             break
@@ -431,7 +431,7 @@ class PlacementJudge:
         clearances = np.full(len(goals), np.inf)
         if self._clearance is not None:
             for row in np.flatnonzero(met):
-                joints[row], clearances[row] = self._apart(self._clearance, goals[row], joints[row])
+                joints[row], clearances[row] = self._collision_free(self._clearance, goals[row], joints[row])
             met &= clearances >= 0.0
             joints[~met] = np.nan
         (position,), (R,) = self._search.region.poses(base[None])
@@ -447,8 +447,10 @@ class PlacementJudge:
             sum(self._breaks(goals[rows]) for rows in self._paths),
         )
 
-    def _apart(self, clearance_at: Callable[[Array], float], goal: Array, q: Array) -> tuple[Array, float]:
-        """Return the solution farthest from the limits whose links are apart, and their distance [m].
+    def _collision_free(
+        self, clearance_at: Callable[[Array], float], goal: Array, q: Array
+    ) -> tuple[Array, float]:
+        """Return the solution farthest from the limits without self-collision, and its clearance [m].
 
         q (n,): the first of all solutions. A negative distance if none was found.
         """

@@ -28,13 +28,13 @@ from ik_node.extras import EXTRAS, require
 from ik_node.files import write_file
 from ik_node.model.arm import Arm
 from ik_node.solver.reachable_directions import fibonacci_sphere, reachable_directions
-from ik_node.tools.slices import ACROSS, PLACES_ACROSS, Slice, lattice, slices_of
+from ik_node.tools.slices import ACROSS, SLICE_ACROSS, Slice, lattice, slices_of
 
 from .reach_volume import Survey, as_netcdf, surveyed
 from .self_collision import clearance_of
 
 # directions tried at each position: of slices, and of a volume with its many positions
-MOST_DIRECTIONS, MOST_IN_VOLUME = 100_000, 1000
+MAX_DIRECTIONS, MAX_IN_VOLUME = 100_000, 1000
 DIRECTIONS, DIRECTIONS_IN_VOLUME = 500, 100
 
 
@@ -63,7 +63,7 @@ def main(given: Sequence[str] | None = None) -> int:
         '--resolution',
         type=float,
         metavar='M',
-        help=f'distance between positions [m] (default: {PLACES_ACROSS} positions across the workspace, with '
+        help=f'distance between positions [m] (default: {SLICE_ACROSS} positions across the workspace, with '
         f'--volume about {ACROSS})',
     )
     parser.add_argument(
@@ -101,10 +101,10 @@ def main(given: Sequence[str] | None = None) -> int:
 def _reach(arguments: argparse.Namespace) -> int:
     for package in (*EXTRAS['pictures'], *(EXTRAS['scipy'] if arguments.volume else ())):
         require(package, 'ik_reach')
-    most = MOST_IN_VOLUME if arguments.volume else MOST_DIRECTIONS
+    max_directions = MAX_IN_VOLUME if arguments.volume else MAX_DIRECTIONS
     if arguments.directions is None:
         arguments.directions = DIRECTIONS_IN_VOLUME if arguments.volume else DIRECTIONS
-    for name, high in (('within', 180.0), ('directions', most)):
+    for name, high in (('within', 180.0), ('directions', max_directions)):
         value = getattr(arguments, name)
         if not 0 < value <= high:
             raise InputError(f'--{name} must be greater than 0 and at most {high:g}, got {value:g}')
@@ -124,21 +124,21 @@ def _reach(arguments: argparse.Namespace) -> int:
     if arguments.solutions:
         raise InputError('--solutions needs --volume')
     slices = slices_of(arm, arguments.resolution, arguments.height, arguments.directions)
-    places = np.concatenate([plane.places for plane in slices])
+    positions = np.concatenate([plane.positions for plane in slices])
     directions = fibonacci_sphere(arguments.directions)
     say(arm.describe())
-    there = np.empty(len(places), dtype=np.bool_)
-    reached = np.empty((len(places), len(directions)), dtype=np.bool_)
-    with ProgressBar(len(places), 'positions') as progress:
-        for rows, *part in reachable_directions(arm, places, directions, within):
+    there = np.empty(len(positions), dtype=np.bool_)
+    reached = np.empty((len(positions), len(directions)), dtype=np.bool_)
+    with ProgressBar(len(positions), 'positions') as progress:
+        for rows, *part in reachable_directions(arm, positions, directions, within):
             there[rows], reached[rows] = part
             progress.add(len(part[0]))
     shares = np.where(there, reached.mean(axis=1), np.nan)
-    _save(output, arm, slices, places, directions, reached, shares, within)
+    _save(output, arm, slices, positions, directions, reached, shares, within)
     at = 0
     for plane in slices:
-        say(_summary(plane, shares[at : at + len(plane.places)]))
-        at += len(plane.places)
+        say(_summary(plane, shares[at : at + len(plane.positions)]))
+        at += len(plane.positions)
     say(f'wrote {output}.png and {output}.npz')
     return 0
 
@@ -175,10 +175,10 @@ def _summary(plane: Slice, shares: Array) -> str:
     if len(there) == 0:
         return f'{plane.name}: no position reached'
     best = int(np.nanargmax(shares))
-    place = ', '.join(f'{value:.3f}' for value in plane.places[best])
+    position = ', '.join(f'{value:.3f}' for value in plane.positions[best])
     return (
         f'{plane.name}: {len(there)} of {len(shares)} positions, {100 * there.mean():.1f} % of all '
-        f'directions on average, {100 * shares[best]:.1f} % at ({place}) m'
+        f'directions on average, {100 * shares[best]:.1f} % at ({position}) m'
     )
 
 
@@ -186,7 +186,7 @@ def _save(
     output: str,
     arm: Arm,
     slices: Sequence[Slice],
-    places: Array,
+    positions: Array,
     directions: Array,
     reached: NDArray[np.bool_],
     shares: Array,
@@ -197,11 +197,11 @@ def _save(
 
     figure = draw(arm, slices, shares, within)
     data: dict[str, Any] = {
-        'positions': places,
+        'positions': positions,
         'fractions': shares,
         'directions': directions,
         'reached': reached,
-        'plane': np.concatenate([[plane.name] * len(plane.places) for plane in slices]),
+        'plane': np.concatenate([[plane.name] * len(plane.positions) for plane in slices]),
         'within': within,
         'arm': arm.name,
         'base_link': arm.base_link,

@@ -93,8 +93,8 @@ class Survey:
         goals = np.full((count, 9), np.nan)
         goals[:, :DIRECTION], goals[:, DIRECTION:LATERAL] = place, self.directions
         exact, distances, _ = self._limit_distances.find(goals, STARTS)
-        is_apart = _once(self._clearance)
-        listed = dict(self._listed(place, exact, distances, is_apart))
+        is_free = _once(self._clearance)
+        listed = dict(self._listed(place, exact, distances, is_free))
         solutions = np.full(count, np.nan)
         solutions[list(listed)] = [len(one) for one in listed.values()]
         rows = np.vstack([found[:, :n], exact, *listed.values()])
@@ -107,9 +107,9 @@ class Survey:
                 *(np.tile(np.arange(count) == k, (len(one), 1)) for k, one in listed.items()),
             ]
         )
-        best = _farthest(rows, np.where(serves, to_limits[:, None], -np.inf), is_apart)
+        best = _farthest(rows, np.where(serves, to_limits[:, None], -np.inf), is_free)
         possible = best >= 0
-        if not possible.any() and not any(map(is_apart, found[:, :n])):
+        if not possible.any() and not any(map(is_free, found[:, :n])):
             return None
         singular = np.full(count, np.nan)
         jacobians = np.array([arm.jacobian(q) for q in rows[best[possible]]]).reshape(-1, 6, n)
@@ -119,7 +119,7 @@ class Survey:
         )
 
     def _listed(
-        self, place: Array, exact: Array, distances: Array, is_apart: Callable[[Array], bool]
+        self, place: Array, exact: Array, distances: Array, is_free: Callable[[Array], bool]
     ) -> Iterator[tuple[int, Array]]:
         """Yield directions and all their solutions (m, n) without self-collision.
 
@@ -128,17 +128,17 @@ class Survey:
         if self._solver is None:
             return
         for k in np.flatnonzero(distances > -np.inf).tolist():
-            if self.counts or not is_apart(exact[k]):
+            if self.counts or not is_free(exact[k]):
                 goal = Goal(place, self.directions[k])
                 found = [one.q for one in self._solver.solve_all(goal, time_budget=math.inf)]
-                yield k, np.array([q for q in found if is_apart(q)]).reshape(-1, self._arm.n)
+                yield k, np.array([q for q in found if is_free(q)]).reshape(-1, self._arm.n)
 
 
 def _once(clearance: Callable[[Array], float] | None) -> Callable[[Array], bool]:
-    """Return what tells whether links are apart at q (n,), which is found once for each q."""
+    """Return what tells whether there is no self-collision at q (n,), which is found once for each q."""
     known: dict[bytes, bool] = {}
 
-    def is_apart(q: Array) -> bool:
+    def is_free(q: Array) -> bool:
         if clearance is None:
             return True
         key = q.tobytes()
@@ -146,14 +146,14 @@ def _once(clearance: Callable[[Array], float] | None) -> Callable[[Array], bool]
             known[key] = clearance(q) >= 0.0
         return known[key]
 
-    return is_apart
+    return is_free
 
 
-def _farthest(rows: Array, scores: Array, is_apart: Callable[[Array], bool]) -> NDArray[np.int64]:
+def _farthest(rows: Array, scores: Array, is_free: Callable[[Array], bool]) -> NDArray[np.int64]:
     """Return for each direction (K,) the row (c) of the largest score without self-collision, or -1."""
     while True:
         best = np.where(scores.max(axis=0) > -np.inf, scores.argmax(axis=0), -1)
-        colliding = [row for row in set(best.tolist()) - {-1} if not is_apart(rows[row])]
+        colliding = [row for row in set(best.tolist()) - {-1} if not is_free(rows[row])]
         if not colliding:
             return best
         scores[colliding] = -np.inf
@@ -186,22 +186,22 @@ def refined(values: Array, shape: tuple[int, ...], stride: int, allowed: Array) 
         below.append(low)
         above.append(high)
         weights.append((index - low) / np.maximum(high - low, 1))
-    least = np.full((len(values), len(rows)), np.inf)
-    most = -least
-    found = np.zeros_like(least)
-    missing = np.zeros(least.shape, np.int64)
+    lowest = np.full((len(values), len(rows)), np.inf)
+    highest = -lowest
+    found = np.zeros_like(lowest)
+    missing = np.zeros(lowest.shape, np.int64)
     for corner in itertools.product((False, True), repeat=len(shape)):
         ends = [high if up else low for up, low, high in zip(corner, below, above, strict=True)]
         parts = [weight if up else 1.0 - weight for up, weight in zip(corner, weights, strict=True)]
         there = values[:, np.ravel_multi_index(ends, shape)]
         missing += np.isnan(there)
-        least, most = np.fmin(least, there), np.fmax(most, there)
+        lowest, highest = np.fmin(lowest, there), np.fmax(highest, there)
         share = np.prod(parts, axis=0)
         counts = share > 0.0  # the others may be infinite
         found[:, counts] += share[counts] * there[:, counts]
     some = (missing > 0) & (missing < 2 ** len(shape))
     with np.errstate(invalid='ignore'):
-        changes = some | (most - least > allowed[:, None])
+        changes = some | (highest - lowest > allowed[:, None])
     return rows, found, rows[changes.any(axis=0)]
 
 
@@ -311,8 +311,8 @@ def as_netcdf(
         for name, positions in (('x', volume.x), ('y', volume.y), ('z', volume.z)):
             out.createDimension(name, len(positions))
             _add(out, name, 'f8', (name,), positions, 'm', f'{name} in the base frame')
-        for name, (values, unit, said) in _values(volume).items():
-            _add(out, name, 'f4', AXES, values.T, unit, said)
+        for name, (values, unit, long_name) in _values(volume).items():
+            _add(out, name, 'f4', AXES, values.T, unit, long_name)
         _add(out, 'surveyed', 'i1', AXES, volume.surveyed.T, '1', '0 where the values are interpolated')
         out.flush()
         return content.getvalue()  # closed at the end of this block
@@ -334,15 +334,17 @@ def _values(volume: Volume) -> dict[str, tuple[Array, str, str]]:
         ),
     }
     if volume.solutions is not None:
-        said = 'number of solutions, mean over the directions that are met exactly'
-        found['solutions'] = volume.solutions, '1', said
+        long_name = 'number of solutions, mean over the directions that are met exactly'
+        found['solutions'] = volume.solutions, '1', long_name
     return found
 
 
-def _add(out: Any, name: str, kind: str, axes: tuple[str, ...], values: Any, unit: str, said: str) -> None:
+def _add(
+    out: Any, name: str, kind: str, axes: tuple[str, ...], values: Any, unit: str, long_name: str
+) -> None:
     variable = out.createVariable(name, kind, axes)
     variable[:] = values
-    variable.units, variable.long_name = unit, said
+    variable.units, variable.long_name = unit, long_name
 
 
 def _attributes(arm: Arm, directions: int, within: float, self_collision: bool) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from ik_node.model.arm import Arm
 ACROSS = 32  # positions along the largest side, about, unless a resolution is given
 SAMPLES = 20_000  # configurations, for the extent of the workspace
 MARGIN = 0.03  # of the extent, left free around it
-MOST = 2_000_000  # positions of a lattice: 0.3 GB; more are assumed to be a mistake
+MAX_POSITIONS = 2_000_000  # positions of a lattice: 0.3 GB; more are assumed to be a mistake
 
 
 def extent(arm: Arm) -> tuple[Array, Array]:
@@ -42,16 +42,17 @@ def lattice(arm: Arm, resolution: float | None) -> tuple[Array, Array, Array]:
     if not 0.0 < resolution < math.inf:
         raise InputError(f'--resolution must be greater than 0, got {resolution:g}')
     positions = math.prod(side / resolution + 2.0 for side in (high - low).tolist())
-    if positions > MOST:
+    if positions > MAX_POSITIONS:
         raise InputError(
-            f'--resolution {resolution:g} m makes {positions:.1e} positions, at most {MOST:.1e} are allowed'
+            f'--resolution {resolution:g} m makes {positions:.1e} positions, at most {MAX_POSITIONS:.1e} are '
+            'allowed'
         )
     x, y, z = (multiples(start, end, resolution) for start, end in zip(low, high, strict=True))
     return x, y, z
 
 
-PLACES_ACROSS = 70  # positions along the larger side, unless a resolution is given
-MOST_ANSWERS = 1e9  # positions times directions, one byte each: more are assumed to be a mistake
+SLICE_ACROSS = 70  # positions along the larger side, unless a resolution is given
+MAX_PAIRS = 1e9  # positions times directions, one byte each: more are assumed to be a mistake
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Slice:
         return 3 - self.across - self.up
 
     @property
-    def places(self) -> Array:
+    def positions(self) -> Array:
         """The positions (b a, 3) [m], row by row from below."""
         grid = np.full((len(self.up_values), len(self.across_values), 3), self.level)
         grid[:, :, self.across] = self.across_values
@@ -86,17 +87,17 @@ class Slice:
 def slices_of(arm: Arm, resolution: float | None, height: float | None, directions: int) -> list[Slice]:
     """Return the vertical plane through joint 1 that the arm faces and a horizontal one, over the reach."""
     low, high = extent(arm)
-    step = (high - low).max() / PLACES_ACROSS if resolution is None else resolution
+    step = (high - low).max() / SLICE_ACROSS if resolution is None else resolution
     if not 0.0 < step < math.inf:
         raise InputError(f'--resolution must be greater than 0, got {step:g}')
     planes = planes_of(arm, height)
     forward = planes[0][0]
     sides = np.floor((high - low) / step) + 2
     answers = sides[forward] * (sides[1 - forward] + sides[2]) * directions
-    if answers > MOST_ANSWERS:
+    if answers > MAX_PAIRS:
         raise InputError(
             f'--resolution {step:g} m with {directions} directions makes {answers:.1g} pairs of position and '
-            f'direction, {MOST_ANSWERS:.1g} are allowed'
+            f'direction, {MAX_PAIRS:.1g} are allowed'
         )
     axes = [multiples(start, end, step) for start, end in zip(low, high, strict=True)]
     return [Slice(across, up, axes[across], axes[up], level) for across, up, level in planes]

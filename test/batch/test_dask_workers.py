@@ -85,9 +85,9 @@ def test_every_chunk_has_its_result_whatever_is_killed(cluster):
 
 def test_few_chunks_are_held_and_their_errors_are_not_taken_for_the_cluster_s(cluster, monkeypatch, capsys):
     address, scheduler, worker = cluster
-    monkeypatch.setattr(dask_workers, 'MOST_HELD', 300)
-    monkeypatch.setattr(dask_workers, 'LOOKING', 0.5)
-    monkeypatch.setattr(dask_workers, 'COUNTING', 0.0)
+    monkeypatch.setattr(dask_workers, 'MAX_SENT', 300)
+    monkeypatch.setattr(dask_workers, 'WARN_AFTER', 0.5)
+    monkeypatch.setattr(dask_workers, 'COUNT_EVERY', 0.0)
     read = []
 
     def chunks():

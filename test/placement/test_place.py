@@ -135,7 +135,7 @@ def test_a_whole_turn_has_no_ends():
     region = Region(-bounds, bounds)
     beyond = np.array([[0, 0, 0, 0, 0, math.pi + 0.1]])
     np.testing.assert_allclose(region.within(beyond)[0, 5], -math.pi + 0.1)
-    np.testing.assert_allclose(region.apart(beyond * 0 - bounds, bounds)[0], 0.0, atol=1e-12)
+    np.testing.assert_allclose(region.gaps(beyond * 0 - bounds, bounds)[0], 0.0, atol=1e-12)
     half = Region(-bounds / 2, bounds / 2)
     np.testing.assert_allclose(half.within(beyond)[0, 5], math.pi / 2)
     grid, steps = region.grid(8, 1.0)
