@@ -23,7 +23,7 @@ from .feedback import Feedback, FollowingError
 from .models import ArmModel, Columns
 from .motion import SPACING, JointMotion, JointPlan, ToolPace, motion_ahead, positions_to_rest
 from .paths import MotionLimits, ToolPath, limits_of_motion
-from .requests import Aim, Level, TargetPlan, filled
+from .requests import Aim, Level, TargetPlan
 from .settings import ArmSettings, Workspace
 from .solving import GoalSolver
 from .streaming import TrajectoryStreamer
@@ -31,6 +31,11 @@ from .trajectory import JointTrajectory, MotionState, Setpoint
 
 THERE = 1e-6  # [rad or m, per second]: a motion at rest equals the state of its controller
 PLANNED = 0.99  # share of the acceleration limits for motions; the rest is for transitions of controllers
+
+
+def filled(joints: Array, present: Array) -> Array:
+    """Return the targets joints (k,), those of present (k,) where they are NaN."""
+    return np.where(np.isnan(joints), present, joints)
 
 
 class JointGroup:
@@ -439,7 +444,8 @@ class ArmMotion:
         motion = self.arm.motion
         motion.set_pace(ToolPace(arms, *rates, self._model.rolls))
         motion.keeps = self.check.keeps_balls if self.check.has_balls else None
-        motion.guard = self._may_pass if self.check.needed else None
+        self._limited = self.check.needed  # a planned motion could violate a limit
+        motion.guard = self._may_pass if self._limited else None
 
     def _may_pass(self, low: Array, high: Array, positions: Callable[[], Array]) -> bool:
         """Whether a motion is allowed with the other joints at their last positions. See JointMotion."""
@@ -495,7 +501,7 @@ class ArmMotion:
         values: all variables (m,) now. tracking: the arm follows a moving goal, and each of its steps is
         checked. If there is none, raises InputError with the position and the reason. Needs no lock.
         """
-        if plan.joints is None or not self.check.needed:
+        if plan.joints is None or not self._limited:
             return plan
         if plan.path is not None:  # there is no alternative to a path
             self._check_planned(plan.path.positions_every(SPACING), values)

@@ -172,11 +172,6 @@ class TargetPlan:
         return replace(report, level=level, message=self.arrived, phase='arrived', state=State.HOLDING)
 
 
-def filled(joints: Array, present: Array) -> Array:
-    """Return the targets joints (k,), those of present (k,) where they are NaN."""
-    return np.where(np.isnan(joints), present, joints)
-
-
 def arrival_at(solution: Solution) -> str:
     """Return the message at the end of the motion to a solution."""
     if solution.solved:
