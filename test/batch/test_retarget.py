@@ -201,7 +201,7 @@ def test_wrong_arguments_for_a_dataset(tmp_path, solver):
     q = made_dataset.motions(solver.arm, [5])[0]
     made_dataset.write(tmp_path / 'in', 'v3.0', [made_dataset.poses(solver.arm, q)] * 3)
     for source, output, more, named in (
-        ('in', 'in', [], 'into the input'),
+        ('in', 'in', [], 'overwrite the input'),
         ('in', 'no/out', [], 'no/out'),
         ('in', 'out', ['--feature', 'state'], "'state'"),
         ('in', 'out', ['--position', 'a', 'b', 'c'], '"a"'),

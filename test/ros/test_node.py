@@ -326,7 +326,7 @@ def test_self_collision_is_rejected_and_its_distance_is_in_the_diagnostics():
     pytest.importorskip('coal')
     with running(folding_urdf(), tip_link='hand', base_link='base') as client:
         client.send('goal_joints', client.joints(elbow=3.0))
-        client.wait_said('goal_joints rejected: link "upper" and link "hand" would')
+        client.wait_said('goal_joints rejected: at the end of the motion, link "upper" and link "hand" would')
         values = client.wait(
             lambda: [
                 v for a in client.diagnostics for s in a.status for v in s.values if 'collision' in v.key
