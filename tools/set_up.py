@@ -22,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 from pathlib import Path
 
@@ -31,7 +32,7 @@ PYTHON = VENV / 'bin' / 'python'
 UV = VENV / 'bin' / 'uv'
 STATE = VENV / '.ready'  # what was set up, and where; it is absent while that is going on
 CONSTRAINTS = ROOT / 'tools' / f'constraints-{sys.version_info[0]}.{sys.version_info[1]}.txt'
-KERNELS = ROOT / 'ik_node' / 'kernels' / 'runtime' / 'build.py'
+KERNELS = ROOT / 'ik_node' / 'kernels' / 'build.py'
 
 # What is downloaded first and installs all else: wheels for every Python, with glibc and musl.
 FIRST = """\
@@ -39,6 +40,9 @@ uv==0.13.9 --hash=sha256:d7f459fe4fd247d830351c75686d3996ace3c6f3f728eb0e85a30b7
     --hash=sha256:2c45530751517d6c3bbc69a19473f6effe47cce047bede01ffd8af7ea7b36b25
 pip==26.3 --hash=sha256:f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13
 """
+# A C compiler for computers without one: it compiles the kernels and goes again, as it takes 400 MB.
+ZIG = 'ziglang==0.17.1 --hash=sha256:ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54\n'
+COMPILERS = ('cc', 'gcc', 'clang')
 # What uv and pip say about a file that is not the expected one.
 MISMATCH = re.compile('hash mismatch|do not match the hashes', re.IGNORECASE)
 
@@ -169,7 +173,7 @@ def uv_settings(config: str) -> dict[str, str]:
 
 def install(extras: list[str], newest: bool = False) -> None:
     """Install this package, editable, and what it needs. Raises StepError."""
-    as_pip = {} if (VENV / 'bin' / 'pip').exists() else {'PYTHONPATH': pip_wheel()}
+    as_pip = without_pip()
     if as_pip == {'PYTHONPATH': ''}:
         with Step('installing pip'):
             call(PYTHON, '-m', 'ensurepip', '--upgrade')
@@ -225,17 +229,47 @@ def prefer_package() -> None:
 
 
 def compile_kernels() -> None:
-    """Fill the cache of compiled kernels in the background, behind all else that the machine does."""
+    """Compile the kernels: behind all else that the machine does, or at once where the compiler is fetched.
+
+    Without them everything works, but slowly: what fails here is told and no error.
+    """
     command = [str(PYTHON), '-m', 'ik_node.kernels.build']
-    subprocess.Popen(
-        command,
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        preexec_fn=lambda: os.nice(19),  # safe: there is one thread
-    )
+    if os.environ.get('CC') or any(map(shutil.which, COMPILERS)):
+        subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=lambda: os.nice(19),  # safe: there is one thread
+        )
+        return
+    try:
+        with tempfile.TemporaryDirectory(prefix='ik_node-') as folder:
+            with Step('fetching a C compiler'):
+                settings = uv_settings(call(PYTHON, '-m', 'pip', 'config', 'list', **without_pip()))
+                listed = Path(folder, 'zig.txt')
+                listed.write_text(ZIG, encoding='utf-8')
+                chosen = ('--target', Path(folder, 'zig'), '--python', PYTHON, '--require-hashes')
+                call(UV, 'pip', 'install', *chosen, '-r', listed, **settings)
+            with Step('compiling the kernels'):
+                call(
+                    *command,
+                    PYTHONPATH=str(Path(folder, 'zig')),
+                    ZIG_GLOBAL_CACHE_DIR=str(Path(folder, 'cache')),
+                )
+    except StepError as error:
+        print(
+            f'{error}\nWithout a C compiler solving is slow: sudo apt install gcc',
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def without_pip() -> dict[str, str]:
+    """Return environment variables with which Python finds a pip, though .venv may have none."""
+    return {} if (VENV / 'bin' / 'pip').exists() else {'PYTHONPATH': pip_wheel()}
 
 
 def check() -> str:
