@@ -371,9 +371,9 @@ class SlowMotion:
 
 SOLVER = 'solver'  # parameter of ik_node
 ORDER = 1e6  # of the folder: below the joints
+TOLERANCES = ('position_tolerance', 'direction_tolerance')  # of ik_node, for slow motion
 # Parameters of ik_node; the last two decide whether the lengths of links may change.
-TOLERANCES = ('position_tolerance', 'direction_tolerance')
-PARAMETERS = (SOLVER, *TOLERANCES, OUTPUT, MEASURED)
+PARAMETERS = (SOLVER, OUTPUT, MEASURED)
 
 
 class Methods(Section):
@@ -415,9 +415,7 @@ class Methods(Section):
 
     def frame(self, tool: ViewedTool, values: Mapping[str, float], states: JointState | None) -> Frame:
         """Return what is known with joint positions by name, and joint_states of this frame."""
-        known = self.parameters.values
-        options = {name: known[name] for name in TOLERANCES if name in known}
-        return Frame(tool, values, states, not self.watching, options)
+        return Frame(tool, values, states, not self.watching)
 
     def dragged(self, tool: ViewedTool) -> None:
         """Restart soon: a user has moved the gizmo of a tool."""
@@ -448,7 +446,9 @@ class Methods(Section):
         self._watching = self.watching
         scene = self._tool.scene if self._tool is not None else None
         T_base_goal = scene.gizmo_pose() if scene is not None and self.watching else None
-        self._slow.update(T_base_goal, frame.values, **frame.options)
+        known = self.remote.current
+        tolerances = {name: getattr(known.general, name) for name in TOLERANCES} if known else {}
+        self._slow.update(T_base_goal, frame.values, **tolerances)
 
     def close(self) -> None:
         """End the threads."""

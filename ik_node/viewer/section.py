@@ -38,14 +38,13 @@ class Frame(NamedTuple):
 
     tool: whose goal is shown where there is room for one. values: joint positions by name, empty until they
     are received. states: the newest joint_states, None unless they are of this frame. commanding: the gizmo
-    commands the arm. options: of IkSolver in ik_node.
+    commands the arm.
     """
 
     tool: ViewedTool
     values: Mapping[str, float]
     states: JointState | None
     commanding: bool
-    options: Mapping[str, Any]
 
 
 class Page(NamedTuple):
