@@ -53,8 +53,8 @@ def failure(status: int, result: Any) -> str:
     if status == SUCCEEDED and result.error_code == 0:
         return ''
     what = 'cancelled' if status == CANCELED else ERRORS.get(result.error_code, f'error {result.error_code}')
-    said = f': {escaped(result.error_string)}' if result.error_string else ''
-    return f'the controller ended the trajectory ({what}){said}'
+    detail = f': {escaped(result.error_string)}' if result.error_string else ''
+    return f'the controller ended the trajectory ({what}){detail}'
 
 
 class Client(ActionClient):
@@ -92,7 +92,7 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         self._lock = ordered_lock(Rank.ACTION)  # goals are sent and answered in different threads
         self._number = 0  # of the newest goal
         self._void = 0  # the newest goal that was abandoned
-        self._asked: int | None = None  # when the newest goal was sent, None once it is answered [ns]
+        self._sent_at: int | None = None  # when the newest goal was sent, None once it is answered [ns]
         self._handle: Any = None  # of the goal that the controller executes
         self._running = 0  # its number
 
@@ -100,9 +100,9 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         """Send the trajectory that is due, if any, and check that the controller responds."""
         super().take(setpoint)
         with self._lock:
-            late = self._asked is not None and self._now() - self._asked > PATIENCE * NS_PER_S
+            late = self._sent_at is not None and self._now() - self._sent_at > PATIENCE * NS_PER_S
             if late:
-                self._asked = None
+                self._sent_at = None
         if late:
             self._fail(f'the controller does not respond within {PATIENCE:g} s')
 
@@ -114,7 +114,7 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         with self._lock:
             self._number += 1
             number = self._number
-            self._asked = self._now()
+            self._sent_at = self._now()
         # At once: the thread for responses may be busy, and a late goal makes the controller jump.
         future = self._client.send_goal_async(self._action.Goal(trajectory=message))
         future.add_done_callback(lambda done: self._answered(done, number, braking))
@@ -122,12 +122,12 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
     def done(self) -> bool:
         """Whether the controller has ended the newest trajectory."""
         with self._lock:
-            return self._asked is None and self._handle is None
+            return self._sent_at is None and self._handle is None
 
     def halted(self, hold_trajectory: JointTrajectory | None) -> None:
         """Hold the joints by a last goal; without motion cancel all goals."""
         with self._lock:
-            self._void, self._asked = self._number, None
+            self._void, self._sent_at = self._number, None
             if hold_trajectory is None:
                 self._cancel()
         super().halted(hold_trajectory)
@@ -138,7 +138,7 @@ class FollowJointTrajectoryAction(TrajectoryOutput):
         with self._lock:
             newest = number == self._number
             if newest:
-                self._asked = None
+                self._sent_at = None
             if handle is None or not handle.accepted:
                 if not newest:
                     return  # the next one decides

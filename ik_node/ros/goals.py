@@ -194,12 +194,12 @@ class Projection:
         self._name, self._prefix = node.get_name(), prefix
         self._pose = PROJECTED_POSE.publisher(node, prefix)
         self._status = PROJECTION.publisher(node, prefix)
-        PROJECT_POSE.subscription(node, self._ask, prefix)
+        PROJECT_POSE.subscription(node, self._on_pose, prefix)
         self._tip = FK_POSE.publisher(node, prefix)
         FK_JOINT_STATES.subscription(node, self._ask_joints, prefix)
         self._context, self._inbox = context, inbox
 
-    def _ask(self, message: PoseStamped) -> None:
+    def _on_pose(self, message: PoseStamped) -> None:
         query = _Query(PROJECT_POSE.named(self._prefix), message, self._context)
         query.projection = self
         self._inbox.put(query)
@@ -214,7 +214,7 @@ class Projection:
         values = arm.values.copy()
         values[arm.tool.index] = solution.q
         names = (f'joint {name}' for name in arm.tool.arm.joint_names)
-        said = {
+        fields = {
             'status': solution.status.value,
             'position_error': solution.position_error,
             'direction_error': solution.direction_error,
@@ -227,7 +227,7 @@ class Projection:
         level = Level.OK if solution.solved else Level.WARN
         message = 'solved' if solution.solved else f'{solution.status.value}: {solution.reason}'
         self._pose.publish(_tip_pose(query, arm, values))
-        self._status.publish(diagnostic(level, self._name, message, said))
+        self._status.publish(diagnostic(level, self._name, message, fields))
 
     def answer_joints(self, query: _JointsQuery, arm: Snapshot, values: Array) -> None:
         """Publish the pose of the tip at the variables (n,)."""

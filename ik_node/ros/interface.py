@@ -215,30 +215,30 @@ class ReportPace:
     def __init__(self, publish: Callable[[Report], None]) -> None:
         self._publish = publish
         self._lock = ordered_lock(Rank.REPORTS)
-        self._held: Report | None = None
+        self._delayed: Report | None = None
         self._due = 0.0  # when the next report on a stream is (steady)
 
     def add(self, report: Report) -> None:
         """Publish a report, or hold it back."""
         repeats = report.phase == 'moving' and report.status == 'solved' and report.level is Level.OK
         with self._lock:
-            held, self._held = self._held, None
+            delayed, self._delayed = self._delayed, None
             if repeats and steady() < self._due:
-                self._held = report
+                self._delayed = report
                 return
-            if held is not None and not repeats:
-                self._publish(held)
+            if delayed is not None and not repeats:
+                self._publish(delayed)
             self._publish(report)
             self._due = steady() + PERIOD if repeats else 0.0
 
     def publish_due(self) -> None:
         """Publish a delayed report that is due; call with every setpoint."""
-        if self._held is None:
+        if self._delayed is None:
             return
         with self._lock:
-            if self._held is not None and steady() >= self._due:
-                held, self._held = self._held, None
-                self._publish(held)
+            if self._delayed is not None and steady() >= self._due:
+                delayed, self._delayed = self._delayed, None
+                self._publish(delayed)
                 self._due = steady() + PERIOD
 
 
@@ -485,8 +485,8 @@ def _joint_velocities(message: Any, arm: Snapshot, settings: ArmSettings) -> Arr
     unknown = [name for name in names if name not in known]
     if unknown:
         raise InputError(f'unknown joints: {join_names(unknown)}; joints: {join_names(known, unknown[0])}')
-    wanted = dict(zip(names, given, strict=True))
-    velocities = np.array([wanted.get(name, 0.0) for name in known])
+    requested = dict(zip(names, given, strict=True))
+    velocities = np.array([requested.get(name, 0.0) for name in known])
     if settings.command_in_type == 'unitless':
         velocities = settings.scale_joint * np.clip(velocities, -1.0, 1.0)
     fastest = settings.speed_scaling * arm.tool.arm.velocity
@@ -550,7 +550,7 @@ class ToolInterface:
         self._goal_state = interfaces.GOAL_STATE.publisher(node, prefix)
         self.markers = GoalMarkers(interfaces.MARKERS.publisher(node, prefix))
         self.leader = self
-        self.own = ArmController(self._hear, outputs(self), shared.robot)
+        self.own = ArmController(self._on_report, outputs(self), shared.robot)
         for topic, kind in GOALS.items():
             store = partial(self._store, topic.named(prefix), kind)
             topic.subscription(node, store, prefix, refuse=store)
@@ -640,7 +640,7 @@ class ToolInterface:
 
     # Reports
 
-    def _hear(self, report: Report) -> None:
+    def _on_report(self, report: Report) -> None:
         """Forward a report of the own controller: on a goal to its tool, else to all tools."""
         tool = None if report.request is None else report.request.tool
         for member in self._members:

@@ -83,8 +83,8 @@ STREAM = QoSProfile(depth=10)
 MEASURED = QoSProfile(depth=10, reliability=ReliabilityPolicy.BEST_EFFORT)
 
 NUMBER = re.compile(r'(?<![\w"])\d[\d.]*(e[+-]?\d+)?')
-OVER = 10.0  # [s] without it, after which something has ended: then it is said again
-APART = 2.0  # [s] from one line to the next
+FORGET_AFTER = 10.0  # [s] without it, after which something has ended: then it is said again
+INTERVAL = 2.0  # [s] from one line to the next
 
 
 class Remarks:
@@ -92,19 +92,19 @@ class Remarks:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._heard: dict[str, float] = {}  # when each sentence that was said came last [s]
-        self._said = float('-inf')
+        self._last_seen: dict[str, float] = {}  # when each sentence that was said came last [s]
+        self._logged_at = float('-inf')
 
     def new(self, sentence: str) -> bool:
         """Return whether to say a sentence."""
         now, kind = self._clock(), NUMBER.sub('', sentence)
-        heard = {one: at for one, at in self._heard.items() if now - at < OVER}
-        new = kind not in heard and now - self._said >= APART
+        seen = {one: at for one, at in self._last_seen.items() if now - at < FORGET_AFTER}
+        new = kind not in seen and now - self._logged_at >= INTERVAL
         if new:
-            self._said = now
-        if new or kind in heard:
-            heard[kind] = now
-        self._heard = heard
+            self._logged_at = now
+        if new or kind in seen:
+            seen[kind] = now
+        self._last_seen = seen
         return new
 
 
@@ -173,7 +173,7 @@ class SubscribedTopic(Topic):
         refuse: called with an empty message that has the header, and the reason, for a message that is too
         large; by default the reason is logged. informed: callback takes the MessageInfo too.
         """
-        name, told = self.named(prefix), _teller(node, self.named(prefix))
+        name, log_rejection = self.named(prefix), _rejection_log(node, self.named(prefix))
 
         def take(data: bytes, info: MessageInfo) -> None:
             message, reason = _message(self.type, data, self.largest)
@@ -182,7 +182,7 @@ class SubscribedTopic(Topic):
             elif refuse is not None and len(data) > self.largest:
                 refuse(self._with_header(data), reason)
             else:
-                told(reason)
+                log_rejection(reason)
 
         return node.create_subscription(self.type, name, with_message_info(take), self.qos, raw=True)
 
@@ -204,12 +204,12 @@ def subscribe(
     group: CallbackGroup | None = None,
 ) -> Subscription:
     """Return a subscription to a topic of another program; larger messages [bytes] are logged and ignored."""
-    told = _teller(node, name)
+    log_rejection = _rejection_log(node, name)
 
     def take(data: bytes) -> None:
         message, reason = _message(kind, data, largest)
         if message is None:
-            told(reason)
+            log_rejection(reason)
         else:
             callback(message)
 
@@ -226,15 +226,15 @@ def _message(kind: Any, data: bytes, largest: int) -> tuple[Any, str]:
         return None, f'rclpy cannot read it: {type(error).__name__}: {escaped(str(error))}'
 
 
-def _teller(node: Node, name: str) -> Callable[[str], None]:
+def _rejection_log(node: Node, name: str) -> Callable[[str], None]:
     """Return what logs why messages of a topic are ignored."""
     remarks, log = Remarks(), node.get_logger()
 
-    def tell(reason: str) -> None:
+    def log_rejection(reason: str) -> None:
         if remarks.new(reason):
             log.error(f'message on {name} ignored: {reason}')
 
-    return tell
+    return log_rejection
 
 
 class Service(Interface):

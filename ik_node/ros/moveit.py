@@ -118,15 +118,15 @@ def inverse(query: Query, request: Any) -> tuple[JointState, str]:
         if missed:
             searched = all(solution.status is Status.NOT_FOUND for solution in missed.values())
             late = searched and clock.late
-            raise RejectedError(Code.TIMED_OUT if late else Code.NO_IK_SOLUTION, _told(missed))
+            raise RejectedError(Code.TIMED_OUT if late else Code.NO_IK_SOLUTION, _summary(missed))
         there = values.copy()
         for tool, solution in found.items():
             there[query.arms[tool].tool.index] = solution.q
-        overlap = next((told for checker in checkers if (told := _overlap(checker, there))), '')
+        overlap = next((colliding for checker in checkers if (colliding := _overlap(checker, there))), '')
         if not overlap:
             joints = query.arm.model.joints
             positions, _ = joints.expand(there, np.zeros(joints.n))
-            return JointState(name=list(joints.names), position=positions.tolist()), _told(found)
+            return JointState(name=list(joints.names), position=positions.tolist()), _summary(found)
         reason = reason or overlap
     raise RejectedError(
         Code.TIMED_OUT if clock.late else Code.NO_IK_SOLUTION,
@@ -375,7 +375,7 @@ def _overlap(collision: SelfCollision, values: Array) -> str:
     return f'link "{one}" and link "{other}" {gap}'
 
 
-def _told(solutions: Mapping[str, Solution]) -> str:
+def _summary(solutions: Mapping[str, Solution]) -> str:
     return '; '.join(f'{tool}: {_sentence(s)}' if tool else _sentence(s) for tool, s in solutions.items())
 
 
@@ -388,7 +388,7 @@ def _sentence(solution: Solution) -> str:
     return f'solved, but turned about the tool axis by {math.degrees(turned):.1f} degrees: the roll is free'
 
 
-MOST = 64  # maximum number of queued requests
+MAX_QUEUED = 64  # maximum number of queued requests
 CHANGE = 1.0  # [s] to wait while the node changes from one robot to another
 
 RequestHandler = Callable[[Any, Any, Query], str]  # fills the response to a request, and returns a sentence
@@ -427,8 +427,8 @@ class MoveItServices:
 
     def _served(self, answer: RequestHandler) -> Callable[[Any, Any], Any]:
         async def served(request: Any, response: Any) -> Any:
-            if self._waiting >= MOST:
-                _say(response, self._node, Code.FAILURE, f'busy: {MOST} requests are queued')
+            if self._waiting >= MAX_QUEUED:
+                _respond(response, self._node, Code.FAILURE, f'busy: {MAX_QUEUED} requests are queued')
                 return response
             done = Future(executor=self._node.executor)
             self._waiting += 1
@@ -438,7 +438,7 @@ class MoveItServices:
                 done.add_done_callback(lambda _: None)  # this wakes the executor
                 await done
             except RuntimeError:  # closed
-                _say(response, self._node, Code.FAILURE, 'the node is ending')
+                _respond(response, self._node, Code.FAILURE, 'the node is ending')
             finally:  # also of a request that the executor drops
                 self._waiting -= 1
             return response
@@ -452,11 +452,13 @@ class MoveItServices:
             waited = steady() - arrival
             if waited > timeout:
                 raise RejectedError(Code.TIMED_OUT, f'waited {waited:.3g} s, timeout {timeout:g} s')
-            _say(response, self._node, Code.SUCCESS, answer(request, response, self._query(timeout - waited)))
+            _respond(
+                response, self._node, Code.SUCCESS, answer(request, response, self._query(timeout - waited))
+            )
         except RejectedError as rejection:
-            _say(response, self._node, rejection.code, str(rejection))
+            _respond(response, self._node, rejection.code, str(rejection))
         except Exception as error:
-            _say(response, self._node, Code.FAILURE, f'unexpected error: {error}')
+            _respond(response, self._node, Code.FAILURE, f'unexpected error: {error}')
             self._node.get_logger().error(
                 f'unexpected error, please report it: {traceback.format_exc()}', throttle_duration_sec=10.0
             )
@@ -496,7 +498,7 @@ def _timeout(request: Any) -> float:
     return timeout if timeout > 0.0 else math.inf
 
 
-def _say(response: Any, node: Node, code: Code, sentence: str) -> None:
+def _respond(response: Any, node: Node, code: Code, sentence: str) -> None:
     """Set the error code of a response; Humble's has neither message nor source."""
     said = response.error_code
     said.val = int(code)

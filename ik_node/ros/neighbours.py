@@ -3,7 +3,7 @@
 
 Each program tells the others once per second which topics it uses. This finds two programs with the same job
 even if their nodes have the same name, and tells goals of another session from those of its own. A program
-that was killed is forgotten after GONE, much sooner than DDS forgets it (20 s).
+that was killed is forgotten after CARD_TIMEOUT, much sooner than DDS forgets it (20 s).
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from .sessions import SESSION
 TOPIC = '/ik_node/_programs'  # hidden from `ros2 topic list`
 SETTLING = PERIOD = 1.0  # [s] from one card to the next, and from the start until the others are found
 LATE = 5.0  # [s] for which programs are waited for that the middleware knows and whose cards have not arrived
-GONE = 5.0  # [s] without a card after which a program has ended
+CARD_TIMEOUT = 5.0  # [s] without a card after which a program has ended
 LARGEST_CARD = 20_000  # characters
-MOST_CARDS = 200
-HEARD = QoSProfile(depth=50, durability=DurabilityPolicy.TRANSIENT_LOCAL)
+MAX_CARDS = 200
+CARDS_QOS = QoSProfile(depth=50, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 ARM, SERVOS = 'ik_node', 'ik_servos'
 WAITING = {ARM: 'waits', SERVOS: 'measures nothing, takes no commands and switches no torque on'}
 NODE_NAME = re.compile('(?=.{2,200}$)(/[A-Za-z_][A-Za-z0-9_]*)+')
@@ -123,19 +123,19 @@ def conflict(own: Card, other: Card) -> str:
     """Return what both programs do to the same arm, such as 'takes goals from /goal_pose'; '' if nothing."""
     if not (own.since and other.since):
         return ''
-    apart = _apart(own, other)
+    disjoint = _disjoint(own, other)
     shared = {name: _first(getattr(own, name), getattr(other, name)) for name in ('takes', 'measures')}
     # A driver carries out the commands of one program; on joint_states each may publish joints of its own.
-    driven = [topic for topic in own.commands if not (apart and topic.endswith('/joint_states'))]
+    driven = [topic for topic in own.commands if not (disjoint and topic.endswith('/joint_states'))]
     commands = _first(driven, other.commands)
-    read = '' if apart else _first(own.reads, other.commands) or _first(own.commands, other.reads)
+    read = '' if disjoint else _first(own.reads, other.commands) or _first(own.commands, other.reads)
     if shared['takes']:
         return f'takes goals from {shared["takes"]}'
     if commands:
         return f'sends commands on {commands}'
     if read:
         return f'shares {read} with it: commands for one, measured joints for the other'
-    if shared['measures'] and not apart:
+    if shared['measures'] and not disjoint:
         return f'publishes measured joints on {shared["measures"]}'
     return ''
 
@@ -150,7 +150,7 @@ def _after(own: Card, one: Card, what: str) -> str:
     return f'{one} was started later than {own} and {what}: {waits}'
 
 
-def _apart(own: Card, other: Card) -> bool:
+def _disjoint(own: Card, other: Card) -> bool:
     """Whether the joints of two programs are known, and all different."""
     return bool(own.joints and other.joints) and not set(own.joints) & set(other.joints)
 
@@ -164,7 +164,7 @@ def _first(one: Sequence[str], other: Sequence[str]) -> str:
 
 
 @dataclass
-class _Heard:
+class _Received:
     card: Card
     at: float = field(default_factory=steady)
 
@@ -182,9 +182,9 @@ class Neighbours:
     ) -> None:
         """about: fields of the card; topics need not be full names."""
         self._node, self._changed = node, changed
-        self._heard: dict[str, _Heard] = {}
-        self._said: set[str] = set()
-        self._telling = ordered_lock(Rank.CARD)
+        self._received: dict[str, _Received] = {}
+        self._reported: set[str] = set()
+        self._publishing = ordered_lock(Rank.CARD)
         self.settled = SETTLING <= 0.0
         self._searched = 0.0  # [s] for the others, so far
         self.own = Card(
@@ -196,7 +196,7 @@ class Neighbours:
             os.environ.get(SESSION, ''),
         )
         self._publisher = node.create_publisher(String, TOPIC, LATCHED)
-        node.create_subscription(String, TOPIC, self._hear, HEARD)
+        node.create_subscription(String, TOPIC, self._on_card, CARDS_QOS)
         node.create_timer(PERIOD, self._beat, clock=Clock(clock_type=ClockType.STEADY_TIME))
         self.tell(**about)
 
@@ -205,7 +205,7 @@ class Neighbours:
         for name in ('takes', 'sends', 'commands', 'reads', 'measures'):
             if name in about:
                 about[name] = tuple(map(self._node.resolve_topic_name, about[name]))
-        with self._telling:
+        with self._publishing:
             self.own = replace(self.own, **about)
             self._publish(self.own)
 
@@ -223,7 +223,7 @@ class Neighbours:
     def others(self) -> list[Card]:
         """The cards of the other programs that run."""
         now = steady()
-        return [one.card for one in list(self._heard.values()) if now - one.at < GONE]
+        return [one.card for one in list(self._received.values()) if now - one.at < CARD_TIMEOUT]
 
     def rivals(self) -> list[tuple[Card, str]]:
         """Return the programs with the same job, and what they do; the one that began first comes first."""
@@ -268,7 +268,7 @@ class Neighbours:
         reads, own = set(self.own.reads), replace(self.own, joints=tuple(joints) or self.own.joints)
         for one in self.others:
             serves = one.since and not one.waits and reads & set(one.measures)
-            if serves and one.refuses and not _apart(own, one):
+            if serves and one.refuses and not _disjoint(own, one):
                 return one
         return None
 
@@ -282,24 +282,24 @@ class Neighbours:
 
         real: commands move a real arm, so nodes of other packages that publish them too are named.
         """
-        said = []
+        sentences = []
         for topic in self.own.commands if real else ():
             known = {self.own.node, *(one.node for one in self.others)}
             for name in graph.publishing_nodes(self._node, topic):
-                if name not in known | self._said:
-                    said.append(f'{escaped(name)} also publishes on {topic}: the arm follows both')
-                    self._said.add(name)
+                if name not in known | self._reported:
+                    sentences.append(f'{escaped(name)} also publishes on {topic}: the arm follows both')
+                    self._reported.add(name)
         for one, what in self.rivals():
-            if one.id not in self._said:
-                said.append((_before if one.order < self.own.order else _after)(self.own, one, what))
-                self._said.add(one.id)
+            if one.id not in self._reported:
+                sentences.append((_before if one.order < self.own.order else _after)(self.own, one, what))
+                self._reported.add(one.id)
         for one in self.others:
             strange = one.session and one.session != self.own.session and not self.own.any_session
             topic = _first(self.own.takes, one.sends)
-            if strange and topic and one.id not in self._said:
-                said.append(f'{one} of another session sends no goals on {topic} to {self.own}')
-                self._said.add(one.id)
-        return said
+            if strange and topic and one.id not in self._reported:
+                sentences.append(f'{one} of another session sends no goals on {topic} to {self.own}')
+                self._reported.add(one.id)
+        return sentences
 
     def _beat(self) -> None:
         self._searched += PERIOD
@@ -311,13 +311,13 @@ class Neighbours:
     def _publish(self, card: Card) -> None:
         self._publisher.publish(String(data=json.dumps(asdict(card))))
 
-    def _hear(self, message: String) -> None:
+    def _on_card(self, message: String) -> None:
         card = read_card(message.data)
         if card is None or card.id == self.own.id:
             return
-        known = self._heard.get(card.id)
-        if known is None and len(self._heard) >= MOST_CARDS:
-            del self._heard[min(self._heard, key=lambda key: self._heard[key].at)]
-        self._heard[card.id] = _Heard(card)
+        known = self._received.get(card.id)
+        if known is None and len(self._received) >= MAX_CARDS:
+            del self._received[min(self._received, key=lambda key: self._received[key].at)]
+        self._received[card.id] = _Received(card)
         if known is None or known.card != card:
             self._changed()

@@ -577,7 +577,7 @@ class Descriptions:
         if text and path:
             raise InputError('parameters robot_description and urdf_file are both set; set only one of them')
         if not text and not path:
-            self._subscription = DESCRIPTION.subscription(self._node, self._hear)
+            self._subscription = DESCRIPTION.subscription(self._node, self._on_description)
             return
         text = text or load_description(path, settings.xacro_args)
         with read_from(path):
@@ -622,7 +622,7 @@ class Descriptions:
         if settings.robot_description != before.robot_description:
             self._take(settings.robot_description, settings)
 
-    def _hear(self, message: String) -> None:
+    def _on_description(self, message: String) -> None:
         self._receive(message.data)
 
     def close(self) -> None:
@@ -831,8 +831,8 @@ def offer_for_all(shared: NodeContext, tools: Sequence[ToolInterface]) -> None:
 
     def of_all(act: Callable[[ToolInterface], ServiceResult], leaders_only: bool) -> ServiceResult:
         answers = {tool.tool: act(tool) for tool in tools if tool.leads or not leaders_only}
-        said = '; '.join(f'{tool}: {message}' for tool, (_, message) in answers.items())
-        return all(success for success, _ in answers.values()), said
+        sentences = '; '.join(f'{tool}: {message}' for tool, (_, message) in answers.items())
+        return all(success for success, _ in answers.values()), sentences
 
     HOME.provide(shared.node, answered(lambda: of_all(ToolInterface.home, leaders_only=False)))
     stop = answered(lambda: of_all(ToolInterface.stop, leaders_only=True))

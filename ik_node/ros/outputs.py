@@ -201,7 +201,7 @@ class TrajectoryOutput(Output):
     runs_plans = only_listed = True
 
     def __init__(self, context: OutputContext) -> None:
-        self._context, self._heard = context, -math.inf
+        self._context, self._last_reference = context, -math.inf
         kind = CONTROLLER_STATE.type
         if kind is None:
             context.node.get_logger().warning(
@@ -222,9 +222,9 @@ class TrajectoryOutput(Output):
             return
         sec, nanosec = struct.unpack('<iI' if data[1] else '>iI', data[STAMP])
         # By the stamp: of those that have waited together, the first one is the oldest.
-        if 0.0 <= sec + nanosec / NS_PER_S - self._heard < SPACING:
+        if 0.0 <= sec + nanosec / NS_PER_S - self._last_reference < SPACING:
             return
-        self._heard = sec + nanosec / NS_PER_S
+        self._last_reference = sec + nanosec / NS_PER_S
         try:
             state = deserialize_message(data, kind)
             reference = state.reference if hasattr(state, 'reference') else state.desired  # of old versions

@@ -18,7 +18,7 @@ from stepped import world
 
 from ik_node.control.states import State
 from ik_node.ros import neighbours
-from ik_node.ros.neighbours import ARM, GONE, Card, Neighbours, conflict, read_card
+from ik_node.ros.neighbours import ARM, CARD_TIMEOUT, Card, Neighbours, conflict, read_card
 from ik_node.ros.node import IkNode
 
 FIRST = Card('1', ARM, '/ik_node', 'here', 11, 'one', since=1.0, takes=('/goal_pose',), commands=('/q',))
@@ -109,8 +109,8 @@ def test_goals_are_sent_to_the_arm_of_the_own_session(meeting, session, arms, se
 def test_a_program_that_was_killed_is_forgotten(meeting):
     met = meeting(FIRST, sends=['goal_pose'])
     assert met.arms == [FIRST]
-    for heard in met._heard.values():
-        heard.at -= GONE
+    for heard in met._received.values():
+        heard.at -= CARD_TIMEOUT
     assert met.arms == []
 
 

@@ -15,7 +15,7 @@ from ik_node.control.requests import Level, Report
 from ik_node.control.states import State
 from ik_node.ros import interface, node
 from ik_node.ros.interface import ReportPace
-from ik_node.ros.interfaces import APART, OVER, Remarks
+from ik_node.ros.interfaces import INTERVAL, FORGET_AFTER, Remarks
 from ik_node.ros.reports import NUMBERS, STATUSES
 from ik_node.steady import steady
 
@@ -142,9 +142,9 @@ OLD, OTHER = 'command ignored: it is {:.2f} s old', 'joint "{:.0f}" is unknown'
     ('came', 'said'),
     [
         ([(0.01 * k, OLD.format(k)) for k in range(10_000)], [0]),
-        ([(0.0, OLD.format(1)), (OVER + 1.0, OLD.format(2))], [0, 1]),  # it had ended
-        ([(k * APART, (OLD if k % 2 else OTHER).format(1)) for k in range(20)], [0, 1]),
-        ([(k * APART, OTHER.format(k)) for k in range(4)], [0, 1, 2, 3]),  # names, not numbers
+        ([(0.0, OLD.format(1)), (FORGET_AFTER + 1.0, OLD.format(2))], [0, 1]),  # it had ended
+        ([(k * INTERVAL, (OLD if k % 2 else OTHER).format(1)) for k in range(20)], [0, 1]),
+        ([(k * INTERVAL, OTHER.format(k)) for k in range(4)], [0, 1, 2, 3]),  # names, not numbers
         ([(0.001 * k, OTHER.format(k)) for k in range(1000)], [0]),  # a flood
     ],
 )

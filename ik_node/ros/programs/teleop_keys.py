@@ -26,7 +26,7 @@ from ik_node.ros.sessions import join
 from ik_node.steady import steady
 
 RATE = 50.0  # [Hz] of the twists
-HELD = 0.15  # [s] for which a key is active: terminals repeat a held key faster
+KEY_TIMEOUT = 0.15  # [s] for which a key is active: terminals repeat a held key faster
 SPEEDS = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0)  # shares of scale_linear and scale_rotational
 # By key: direction of the linear and of the angular velocity in the base link.
 KEYS: dict[str, tuple[tuple[int, int, int], tuple[int, int, int]]] = {
@@ -94,7 +94,7 @@ class KeysNode(ClosableNode):
         if (asks or key in KEYS) and (refused := self._met.foreign()):
             say(refused)
         elif key in KEYS:
-            self._key, self._until = key, steady() + HELD
+            self._key, self._until = key, steady() + KEY_TIMEOUT
         elif key in self._askers:
             self._key = ''
             self._call(key)

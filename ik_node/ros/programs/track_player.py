@@ -41,7 +41,7 @@ class GoalsNode(ClosableNode):
         self._refused = ''  # why no goals are sent
         self._met = Neighbours(self, 'ik_goals', sends=['goal_pose'])
         self._joint_states: Subscription | None = subscribe(
-            self, JointState, 'joint_states', self._hear, MEASURED
+            self, JointState, 'joint_states', self._on_joint_states, MEASURED
         )
         self.get_logger().info('waiting for joint_states')
         self._apply(self._settings)
@@ -66,7 +66,7 @@ class GoalsNode(ClosableNode):
             return []
         return [track.position(time) for time in np.linspace(0.0, track.lap, CURVE_POINTS + 1)]
 
-    def _hear(self, _: JointState) -> None:
+    def _on_joint_states(self, _: JointState) -> None:
         self._armed = True
 
     def _publish(self) -> None:
