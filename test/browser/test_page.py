@@ -18,6 +18,8 @@ from PIL import Image
 from processes import PATIENT, Running, with_parameters
 from viewer_harness import SEED_ARM, SEED_FILE, SEED_JOINTS, RobotSide
 
+from ik_node.control.preview import Previews
+from ik_node.control.settings import ArmSettings, RobotSettings
 from ik_node.model.arm import Arm
 from ik_node.solver.goal import Goal
 from ik_node.viewer.scene import GIZMO_SCALE, extent_of
@@ -167,7 +169,8 @@ def test_a_picture_of_the_scene_is_saved(seen: Seen, tmp_path: Path) -> None:
 def test_a_click_on_a_ghost_asks_for_its_joints(seen: Seen) -> None:
     robot, page = seen.robot, seen.browser
     stop(page)  # ghosts that change as the arm moves take long to draw without a graphics processor
-    choices = Lister(ARM, SEED_ARM).listing(Query(Goal(*ARM.fk(list(Q.values()))), Q)).allowed
+    preview = Previews().of(SEED_ARM, RobotSettings(ArmSettings(), {}), '')
+    choices = Lister(preview).listing(Query(Goal(*ARM.fk(list(Q.values()))), Q)).allowed
     page.tick('Show solutions')
     rows = "//button[contains(., '·')]"
     page.wait(lambda: len(page.displayed(rows)) == len(choices), 'a row per solution')

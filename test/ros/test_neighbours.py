@@ -43,7 +43,7 @@ def meeting():
 
 
 def hear(met, card):
-    met._hear(type('Message', (), {'data': json.dumps(asdict(card))}))
+    met._on_card(type('Message', (), {'data': json.dumps(asdict(card))}))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from ik_node.control.requests import Level, Report
 from ik_node.control.states import State
 from ik_node.ros import interface, node
 from ik_node.ros.interface import ReportPace
-from ik_node.ros.interfaces import INTERVAL, FORGET_AFTER, Remarks
+from ik_node.ros.interfaces import FORGET_AFTER, INTERVAL, Remarks
 from ik_node.ros.reports import NUMBERS, STATUSES
 from ik_node.steady import steady
 
