@@ -243,8 +243,8 @@ def test_a_collision_on_the_way_is_told() -> None:
 
 def test_a_joint_without_limits_ends_where_the_controller_takes_it() -> None:
     """By the shorter way, and so perhaps a whole turn from the position of its point."""
-    endless = ArmModel.build(arm_urdf('continuous'), SETTINGS)
-    assert endless.continuous[0]
+    endless = arm_model(arm_urdf('continuous'))
+    assert endless.tree.continuous[0]
     program = Program((Point('left', joints={**AT, 'yaw': 3.0}), Point('right', joints={**AT, 'yaw': -3.0})))
     checked = check(Preview(endless, SETTINGS), program, {**ZERO, 'yaw': 2.5})
     assert checked.passed
