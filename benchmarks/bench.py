@@ -41,13 +41,9 @@ OF_ROS = ('node', 'cost', 'follow_node')
 def main() -> None:
     """Run the sections asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        'sections', nargs='*', metavar='section', help=f'one of {", ".join(SECTIONS)}; default all'
-    )
+    parser.add_argument('sections', nargs='*', metavar='section', help=f'one of {", ".join(SECTIONS)}; default all')
     parser.add_argument('--arms', help='names, separated by commas; default all')
-    parser.add_argument(
-        '--scale', type=float, default=1.0, help='times the number of goals; 0.1 for a quick look'
-    )
+    parser.add_argument('--scale', type=float, default=1.0, help='times the number of goals; 0.1 for a quick look')
     parser.add_argument('--keep', action='store_true', help='put the figures into the documentation')
     options = parser.parse_args()
     for section in options.sections:

@@ -214,9 +214,7 @@ class Report:
                 ]
             )
         header = ['method', 'goal singular %', 'start singular, one start %', 'at limits %']
-        return table(
-            [*header, 'out of reach, share of reach', 'constrained: position', 'constrained: direction'], rows
-        )
+        return table([*header, 'out of reach, share of reach', 'constrained: position', 'constrained: direction'], rows)
 
     def arm_table(self) -> str:
         """Success and time per arm and method."""
@@ -238,8 +236,7 @@ class Report:
         for axis, title, first in ((axes[0], 'one start', True), (axes[1], 'with restarts', False)):
             for place, method in enumerate(self.methods):
                 each = [
-                    100 * np.mean(a.solved(FINE) & (a.first | (not first)))
-                    for a in self.answers(method, 'reachable')
+                    100 * np.mean(a.solved(FINE) & (a.first | (not first))) for a in self.answers(method, 'reachable')
                 ]
                 axis.bar(place, np.mean(each), color=COLOURS[place % len(COLOURS)], alpha=0.5)
                 shift = np.linspace(-0.25, 0.25, len(each))
@@ -292,15 +289,10 @@ def write(
     report = Report(results)
     names = ', '.join(f'`{arm}`' for arm in report.arms)
     methods = '\n'.join(
-        textwrap.fill(f'- `{name}`: {method.text}', 110, subsequent_indent='  ')
-        for name, method in METHODS.items()
+        textwrap.fill(f'- `{name}`: {method.text}', 110, subsequent_indent='  ') for name, method in METHODS.items()
     )
-    schedule_names = ', '.join(
-        f'`{name}` {each.temperatures} by {each.cooling:g}' for name, each in SCHEDULES.items()
-    )
-    intro = INTRO.format(
-        methods=methods, restarts=RESTARTS, machine=machine, arms=len(report.arms), names=names
-    )
+    schedule_names = ', '.join(f'`{name}` {each.temperatures} by {each.cooling:g}' for name, each in SCHEDULES.items())
+    intro = INTRO.format(methods=methods, restarts=RESTARTS, machine=machine, arms=len(report.arms), names=names)
     parts = [
         wrapped(intro),
         wrapped(MAIN),

@@ -43,15 +43,11 @@ def isolated(task: Task) -> bool:
     return task.arm.n - idle_joints(task).sum() == dof
 
 
-def compared(
-    task: Task, solver: IkSolver, positions: Array, directions: Array, restarts: int = RESTARTS
-) -> Compared:
+def compared(task: Task, solver: IkSolver, positions: Array, directions: Array, restarts: int = RESTARTS) -> Compared:
     """Return what brute force and solve_all find for goals (N, 3), (N, 3)."""
     kept = ~idle_joints(task)
     brute = functools.partial(Reference(task).solutions, restarts=restarts)
-    expected = [
-        with_turns(task, distinct(task, q, kept), kept) for q in in_threads(brute, positions, directions)
-    ]
+    expected = [with_turns(task, distinct(task, q, kept), kept) for q in in_threads(brute, positions, directions)]
     found, shown, wrong, times = [], [], 0, []
     solver.solve_all(
         task.goal(positions[0], directions[0]), time_budget=np.inf

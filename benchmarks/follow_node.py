@@ -42,9 +42,7 @@ def run(tasks: list[Task], scale: float) -> None:
     """Print what the speeds need of the limits, and the distances of the tool, for arms and curves."""
     cores, loads = os.cpu_count() or 1, os.getloadavg()
     load = ', '.join(f'{value:.1f}' for value in loads)
-    idle = (
-        '' if loads[0] < IDLE * cores else 'That is no idle machine: the columns "idle" are busy ones, too.'
-    )
+    idle = '' if loads[0] < IDLE * cores else 'That is no idle machine: the columns "idle" are busy ones, too.'
     heading(
         'Moving goals over DDS',
         f"""{RATE:g} stamped goals per second along a curve from this process to ik_node with its defaults,

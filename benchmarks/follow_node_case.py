@@ -47,11 +47,7 @@ class Follower(Node):
     @property
     def ready(self) -> bool:
         """Whether the node is there, and the arm rests."""
-        return (
-            bool(self.samples)
-            and not any(self.samples[-1].velocity)
-            and self.goals.get_subscription_count() > 0
-        )
+        return bool(self.samples) and not any(self.samples[-1].velocity) and self.goals.get_subscription_count() > 0
 
     def joints(self, begin: float) -> tuple[Array, Array]:
         """Return the times (k,) [s] since begin of what was heard, and the joints (k, n)."""

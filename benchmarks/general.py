@@ -50,9 +50,7 @@ def run(tasks: list[Task], scale: float) -> None:
         one = min(before, one_solve())
         row = np.array([cells(part) for part in parts])
         every = [np.concatenate(each) for each in ([part.times for part in parts], kernel, single)]
-        timed = [
-            cell for spent in map(np.median, every) for cell in (f'{1e6 * spent:.1f}', f'{spent / one:.1f}')
-        ]
+        timed = [cell for spent in map(np.median, every) for cell in (f'{1e6 * spent:.1f}', f'{spent / one:.1f}')]
         most = max(max(part.found) for part in parts)
         shown = percent(np.concatenate([part.shown for part in parts]))
         table.row(name, len(group), len(every[0]), *row.sum(axis=0), shown, most, *timed)

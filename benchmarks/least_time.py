@@ -65,9 +65,7 @@ def least_time(rows: Array, velocity: Array, acceleration: Array, jerk: Array) -
         if found.x is None:
             break
         step = found.x - b
-        share = minimize_scalar(
-            lambda x, b=b, step=step: time(b + x * step), bounds=(0.0, 1.0), method='bounded'
-        ).x
+        share = minimize_scalar(lambda x, b=b, step=step: time(b + x * step), bounds=(0.0, 1.0), method='bounded').x
         before, b = time(b), b + share * step
         if time(b) > (1.0 - GAIN) * before:
             break

@@ -90,9 +90,7 @@ def draw(task: Task, count: int) -> list[Line]:
         if not any(wanted.values()):
             break
         q, other = task.arm.sample(rng, 2)
-        near = np.clip(
-            q + rng.choice([0.1, 0.3, 1.0]) * rng.normal(size=task.arm.n), task.arm.lower, task.arm.upper
-        )
+        near = np.clip(q + rng.choice([0.1, 0.3, 1.0]) * rng.normal(size=task.arm.n), task.arm.lower, task.arm.upper)
         goal = other if rng.random() < 0.3 else near
         if rng.random() < 0.6:
             goal[0] = q[0]  # in the plane of an arm with 4 effective DoF
@@ -151,9 +149,7 @@ class Found:
             np.where(arm.prismatic, JERK[1], JERK[0]),
         )
         # The tolerances of the node.
-        self.solver = IkSolver(
-            arm, position_tolerance=1e-4, direction_tolerance=1e-3, time_budget=0.05, compile='wait'
-        )
+        self.solver = IkSolver(arm, position_tolerance=1e-4, direction_tolerance=1e-3, time_budget=0.05, compile='wait')
         self.lines = self.feasible = self.accepted = self.wrong = self.rejected = 0
         self.unconfirmed = self.near = self.beyond = 0
         self.off = [0.0, 0.0]
@@ -181,9 +177,7 @@ class Found:
             self.wrong += not self.good(line, motion)
             if len(self.ratios) < timed:
                 bounds = self.bounds
-                best = least_time(
-                    self.evenly(line, motion), bounds.velocity, bounds.acceleration, bounds.jerk
-                )
+                best = least_time(self.evenly(line, motion), bounds.velocity, bounds.acceleration, bounds.jerk)
                 self.ratios.append(motion.trajectory.duration / best)
 
     def evenly(self, line: Line, motion: LineMotion) -> Array:
@@ -217,15 +211,12 @@ class Found:
         self.off = [max(a, b) for a, b in zip(self.off, errors, strict=True)]
         limits = self.bounds.velocity, self.bounds.acceleration, self.bounds.jerk
         kept = all(
-            (np.abs(np.diff(q, k, axis=0)) <= limit * PERIOD**k + 1e-12).all()
-            for k, limit in enumerate(limits, 1)
+            (np.abs(np.diff(q, k, axis=0)) <= limit * PERIOD**k + 1e-12).all() for k, limit in enumerate(limits, 1)
         )
         inside = (q >= arm.lower - 1e-6).all() and (q <= arm.upper + 1e-6).all()
         arrives = np.linalg.norm(points[-1] - line.position) <= POSITION
         starts = np.abs(q[0] - line.q).max() <= 1e-9
-        return bool(
-            errors[0] <= POSITION and errors[1] <= DIRECTION and kept and inside and arrives and starts
-        )
+        return bool(errors[0] <= POSITION and errors[1] <= DIRECTION and kept and inside and arrives and starts)
 
     def cells(self) -> list[object]:
         """Return the cells of the table after the name."""

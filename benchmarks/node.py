@@ -139,9 +139,7 @@ def measure_latency(watch: Watch, arm: Arm, count: int) -> None:
     """From the publishing of a goal to the first sample that moves, from rest, at random times."""
     waits = np.array(goal_waits(watch, arm, Track('circle', *CIRCLE, DOWN), count))
     print(f'goal to first moving joint_states, {count} goals from rest [ms]: {quantiles(waits)}')
-    print(
-        f'  within one publish period ({1e3 * PERIOD:g} ms): {100.0 * (waits <= 1e3 * PERIOD).mean():.1f} %'
-    )
+    print(f'  within one publish period ({1e3 * PERIOD:g} ms): {100.0 * (waits <= 1e3 * PERIOD).mean():.1f} %')
     deciles = np.quantile(waits, np.linspace(0.1, 0.9, 9))
     print(f'  deciles: {", ".join(f"{x:.1f}" for x in deciles)}')
 
@@ -180,9 +178,7 @@ def measure_stream(watch: Watch, arm: Arm, pid: int, length: float) -> None:
     jitter = np.abs(np.diff(stamps) / 1e6 - 1e3 * PERIOD)
     solved = sum(status.message.startswith('solved') for status in watch.statuses[said:])
     off = np.linalg.norm(arm.fk(watch.samples[-1][1].position)[0] - T[:3, 3])
-    print(
-        f'{sent} goals in {spent:.1f} s, {sent / spent:.1f} per second; {solved} solved, the rest superseded'
-    )
+    print(f'{sent} goals in {spent:.1f} s, {sent / spent:.1f} per second; {solved} solved, the rest superseded')
     print(f'  joint_states: {len(stream) / spent:.2f} Hz, jitter of the stamps [ms]: {quantiles(jitter)}')
     print(f'  memory [MB] from start to end: {", ".join(f"{m:.1f}" for m in memory)}')
     print(f'  processor: {100.0 * used / spent:.0f} % of one core')

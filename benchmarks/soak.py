@@ -144,9 +144,7 @@ def soak(seconds: float, rate: float = RATE) -> Figures:
     path = share_path('urdf', 'seed_arm.urdf.xacro')
     arm = Arm.from_file(path)
     command = [sys.executable, '-m', 'benchmarks.counted_node', '--ros-args', '-p', f'urdf_file:={path}']
-    node = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
+    node = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
     with listening() as watch:
         try:
             wait(lambda: at_rest(watch) and watch.goals.get_subscription_count() == 1, 'joint_states')
@@ -172,9 +170,7 @@ def report(figures: Figures) -> bool:
     print(f'  at rest {1e3 * figures.off:.4f} mm from the last goal; exit code {figures.code}')
     good = figures.growth <= MOST_GROWTH and figures.code == 0
     if not good:
-        print(
-            f'the memory has grown by more than {MOST_GROWTH:g} MB, or the node has failed', file=sys.stderr
-        )
+        print(f'the memory has grown by more than {MOST_GROWTH:g} MB, or the node has failed', file=sys.stderr)
     return good
 
 

@@ -64,9 +64,7 @@ def calls(description: str) -> dict[str, float]:
     joints = arm.sample(np.random.default_rng(0), 20)
     places, axes = map(np.array, zip(*map(arm.fk, joints), strict=True))
     goal = Goal(places[0], axes[0])
-    ways = [
-        np.array(way) for way in zip(*map(arm.fk, np.linspace(joints[0], joints[0] + 0.05, 5)), strict=True)
-    ]
+    ways = [np.array(way) for way in zip(*map(arm.fk, np.linspace(joints[0], joints[0] + 0.05, 5)), strict=True)]
     lap('first solve', lambda: solver.solve(goal))
     lap('first track', lambda: solver.track(goal, joints[0] + 0.01))
     lap('first solve_batch', lambda: solver.solve_batch(places, axes))

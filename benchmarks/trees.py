@@ -46,9 +46,7 @@ def _apart(tasks: list[Task], count: int) -> None:
     trees = {'two seed_arm': pair()}
     for task in tasks:
         if task.name == 'dual_xarm5#1':
-            trees['dual_xarm5'] = Tree.from_urdf(
-                task.xml, {'left': Tool('L_link_eef'), 'right': Tool('R_link_eef')}
-            )
+            trees['dual_xarm5'] = Tree.from_urdf(task.xml, {'left': Tool('L_link_eef'), 'right': Tool('R_link_eef')})
     table = Table('robot'.ljust(14) + '  ', 'the same', 'median', 'mean', 'p99', 'alone', 'mean', 'p99')
     for name, tree in trees.items():
         solver, alone = TreeSolver(tree), {tool: IkSolver(arm) for tool, arm in tree.arms.items()}
@@ -63,9 +61,7 @@ def _apart(tasks: list[Task], count: int) -> None:
             others.append(process_time() - middle)
             times.append(middle - begin)
             same.append(all((found.q[tree.columns[tool]] == part.q).all() for tool, part in parts.items()))
-        table.row(
-            name, percent(np.array(same)), *microseconds(np.array(times)), *microseconds(np.array(others))
-        )
+        table.row(name, percent(np.array(same)), *microseconds(np.array(times)), *microseconds(np.array(others)))
 
 
 def _together(count: int) -> None:
@@ -78,9 +74,7 @@ def _together(count: int) -> None:
         transpose: of {count // SLOWER} pairs. Processor time [us].""",
     )
     table = Table('arms'.ljust(13), 'method'.ljust(9), 'solved', 'search', 'in vain', 'median', 'mean', 'p99')
-    for method, arm in product(
-        ('lm', 'transpose'), ('seed_arm', 'so101_like', 'moveo_like', 'prismatic_arm')
-    ):
+    for method, arm in product(('lm', 'transpose'), ('seed_arm', 'so101_like', 'moveo_like', 'prismatic_arm')):
         tree = torso(arm)
         chains = chains_of(tree, arm)
         tolerances = {'position_tolerance': TOLERANCE, 'direction_tolerance': TOLERANCE}

@@ -73,8 +73,6 @@ def switch_rows(tasks: list[Task], scale: float) -> list[list[str]]:
                 options |= {'method': name, 'restarts': SWITCH_RESTARTS}
                 both = (TOLERANCE, COARSE)
                 shares.append([run(task, goals, each, **options).solved(each).mean() for each in both])
-            cells = [
-                f'{100 * np.mean(each):.1f} ({100 * min(each):.0f})' for each in zip(*shares, strict=True)
-            ]
+            cells = [f'{100 * np.mean(each):.1f} ({100 * min(each):.0f})' for each in zip(*shares, strict=True)]
             rows.append([f'`{name}`', 'all on' if off is None else f'{off} off', *cells])
     return rows

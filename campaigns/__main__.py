@@ -43,9 +43,7 @@ def main() -> int:
         arguments, variables = CAMPAIGNS[name]
         print(f'== {name}: {" ".join(arguments)}', flush=True)
         begin = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, *arguments], cwd=ROOT, env={**os.environ, **variables}, check=False
-        )
+        done = subprocess.run([sys.executable, *arguments], cwd=ROOT, env={**os.environ, **variables}, check=False)
         failed |= done.returncode != 0
         word = f'failed, exit code {done.returncode}' if done.returncode else 'passed'
         rows.append(f'{name:12} {word:20} {time.monotonic() - begin:6.0f} s')

@@ -63,9 +63,7 @@ class Hostile:
     def _fails(self, *_: Any) -> Any:
         raise RuntimeError('hostile')
 
-    __array__ = __len__ = __iter__ = __getitem__ = __float__ = __index__ = __bool__ = __repr__ = __str__ = (
-        _fails
-    )
+    __array__ = __len__ = __iter__ = __getitem__ = __float__ = __index__ = __bool__ = __repr__ = __str__ = _fails
 
 
 class NoNumber:

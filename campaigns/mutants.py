@@ -98,9 +98,7 @@ def noticed(copy: Path, chosen: list[str]) -> str:
         'PYTHONDONTWRITEBYTECODE': '1',
     }
     build = [sys.executable, '-m', 'ik_node.kernels.build']
-    built = subprocess.run(
-        build, cwd=copy, env=environment, capture_output=True, check=False, timeout=TIMEOUT
-    )
+    built = subprocess.run(build, cwd=copy, env=environment, capture_output=True, check=False, timeout=TIMEOUT)
     if built.returncode:
         return 'the kernels cannot be compiled'
     command = [sys.executable, '-m', 'pytest', '-q', '-x', '-n', 'logical', '-p', 'no:cacheprovider', *chosen]

@@ -84,15 +84,11 @@ def test_the_solver_of_the_wheel_works_with_every_python(wheel, version, tmp_pat
     run(programs / 'python', '-m', 'ik_node.kernels.build', folder=tmp_path)
     urdf = tmp_path / 'empty' / 'share' / 'ik_node' / 'urdf'
     assert 'all solved' in run(programs / 'python', '-c', SOLVE, urdf, folder=tmp_path)
-    (sample,) = re.findall(
-        r'^```python\n(.*?)^```', (ROOT / 'README.md').read_text(), re.MULTILINE | re.DOTALL
-    )
+    (sample,) = re.findall(r'^```python\n(.*?)^```', (ROOT / 'README.md').read_text(), re.MULTILINE | re.DOTALL)
     sample = sample.replace('urdf/seed_arm', f'{urdf}/seed_arm')
     assert 'Status.SOLVED' in run(programs / 'python', '-c', sample, folder=tmp_path)
     goal = ('0.4', '0.1', '0.2', '--direction', '0', '0', '-1')
-    assert (
-        'solved' in run(programs / 'ik_solve', urdf / 'seed_arm.urdf.xacro', *goal, folder=tmp_path).lower()
-    )
+    assert 'solved' in run(programs / 'ik_solve', urdf / 'seed_arm.urdf.xacro', *goal, folder=tmp_path).lower()
 
 
 def test_the_viewer_of_the_wheel_serves_its_page_and_the_stop_page(wheel, tmp_path):

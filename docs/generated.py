@@ -96,9 +96,7 @@ def quality(one: Any) -> str:
     """Return what the quality of service of a topic has other than reliable and volatile."""
     qos = getattr(one, 'qos', None)
     names = [] if qos is None else [qos.reliability.name, qos.durability.name]
-    return ''.join(
-        f'; {name.lower().replace("_", " ")}' for name in names if name not in ('RELIABLE', 'VOLATILE')
-    )
+    return ''.join(f'; {name.lower().replace("_", " ")}' for name in names if name not in ('RELIABLE', 'VOLATILE'))
 
 
 def messages() -> str:

@@ -9,9 +9,7 @@ from ik_node import Goal, Tool, Tree, TreeSolver
 
 URDF = Path(__file__).parents[1] / 'urdf'
 
-tree = Tree.from_file(
-    URDF / 'torso_arms.urdf.xacro', {'left': Tool('left_tool0'), 'right': Tool('right_tool0')}
-)
+tree = Tree.from_file(URDF / 'torso_arms.urdf.xacro', {'left': Tool('left_tool0'), 'right': Tool('right_tool0')})
 solver = TreeSolver(tree)
 print(f'{len(tree.joint_names)} joints: {", ".join(tree.joint_names)}')
 

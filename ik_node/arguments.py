@@ -197,9 +197,7 @@ def check_outputs(paths: Iterable[Path], inputs: Iterable[str | Path], overwrite
         if any(source.exists() and path.exists() and path.samefile(source) for source in sources):
             raise InputError(f'{given} is the input and would be overwritten: name another output')
         if path.is_dir() or (path.exists() and not path.is_file()):
-            raise InputError(
-                f'cannot write {given}: it is a {"folder" if path.is_dir() else "device or pipe"}'
-            )
+            raise InputError(f'cannot write {given}: it is a {"folder" if path.is_dir() else "device or pipe"}')
         if not overwrite:
             raise InputError(f'{given} exists already: name another output, or add --overwrite to replace it')
 

@@ -154,8 +154,7 @@ def read_axis(name: str, text: str) -> tuple[float, float, float]:
         x, y, z = map(float, text.strip('[]()').replace(',', ' ').split())
     except ValueError:
         raise InputError(
-            f'{name} must be one of {", ".join(AXES)} or three numbers such as 0,0.6,0.8, '
-            f'got {safe_repr(text)}'
+            f'{name} must be one of {", ".join(AXES)} or three numbers such as 0,0.6,0.8, got {safe_repr(text)}'
         ) from None
     return unit_floats(name, (x, y, z))
 

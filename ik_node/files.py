@@ -37,9 +37,7 @@ class Block(dict[str, Any]):
     line = 0
 
 
-def read_file(
-    path: str | os.PathLike[str], kind: str, check: Check, parse: Callable[[str], Any] | None = None
-) -> Any:
+def read_file(path: str | os.PathLike[str], kind: str, check: Check, parse: Callable[[str], Any] | None = None) -> Any:
     """Return what check makes of the content of a file. kind: what the file is, for errors.
 
     parse: reads the text; None: as JSON for the suffix .json, else as YAML. Raises InputError; the cause is

@@ -89,9 +89,7 @@ class RobotKinematics:
             raise InputError(f'{arm.name} has prismatic joints: LeRobot uses degrees only')
         self._columns = [self.joint_names.index(name) for name in arm.joint_names]
         self._step = positive('largest_step', largest_step) * np.abs(self._scale)
-        self._solver = IkSolver(
-            arm, position_tolerance=POSITION_TOLERANCE, direction_tolerance=DIRECTION_TOLERANCE
-        )
+        self._solver = IkSolver(arm, position_tolerance=POSITION_TOLERANCE, direction_tolerance=DIRECTION_TOLERANCE)
         # rows: lateral axis, the one across, and tool axis, in the target frame
         self._axes = np.array([arm.tool_lateral, np.cross(arm.tool_axis, arm.tool_lateral), arm.tool_axis])
         self.last: Solution | None = None
@@ -223,9 +221,7 @@ def _rigid(pose: ArrayLike) -> Array:
     except (TypeError, ValueError, OverflowError):
         raise InputError(f'desired_ee_pose must be numbers of shape (4, 4), got {safe_repr(pose)}') from None
     if T.shape != (4, 4) or not (np.abs(T) <= LARGEST).all():
-        raise InputError(
-            f'desired_ee_pose must be finite, up to {LARGEST:g}, of shape (4, 4), got {T.tolist()}'
-        )
+        raise InputError(f'desired_ee_pose must be finite, up to {LARGEST:g}, of shape (4, 4), got {T.tolist()}')
     R = T[:3, :3]
     rotation = np.abs(R.T @ R - np.eye(3)).max() <= RIGID and np.linalg.det(R) > 0.0
     if not rotation or np.abs(T[3] - [0.0, 0.0, 0.0, 1.0]).max() > RIGID:

@@ -218,9 +218,7 @@ class TrackSettings:
 
     track: str = parameter('circle', 'curve along which the goal moves', choices=(NO_TRACK, *TRACKS))
     centre: tuple[float, ...] = parameter((0.4, 0.0, 0.2), 'centre of the track in frame [m]', size=3)
-    size: float = parameter(
-        0.08, 'radius, or half the length of a line or an eight [m]', low=1e-4, high=100.0
-    )
+    size: float = parameter(0.08, 'radius, or half the length of a line or an eight [m]', low=1e-4, high=100.0)
     speed: float = parameter(0.1, 'speed of the goal along the track [m/s]', low=1e-4, high=100.0)
     direction: tuple[float, ...] = parameter(
         (0.0, 0.0, -1.0), 'tool direction, unit length, and normal of the plane of the track', size=3
@@ -232,9 +230,7 @@ class TrackSettings:
     tool_axis: tuple[float, ...] = parameter(
         (0.0, 0.0, 1.0), 'tool axis in the tip frame, a unit vector, as in ik_node', size=3
     )
-    tool_point: tuple[float, ...] = parameter(
-        (0.0, 0.0, 0.0), 'tool point in the tip frame [m], as in ik_node', size=3
-    )
+    tool_point: tuple[float, ...] = parameter((0.0, 0.0, 0.0), 'tool point in the tip frame [m], as in ik_node', size=3)
     goal_rate: float = parameter(50.0, 'goals per second [Hz]', low=0.1, high=1000.0)
 
     def __post_init__(self) -> None:

@@ -52,9 +52,7 @@ def start(context: LaunchContext) -> list[Any]:
         arguments['rviz2'] = ['-d', str(file)]
         actions.append(RegisterEventHandler(OnShutdown(on_shutdown=lambda *_: folder.cleanup())))
     return actions + [
-        node(
-            one, '/'.join(filter(None, (planned.namespace, one.namespace))), arguments.get(one.executable, [])
-        )
+        node(one, '/'.join(filter(None, (planned.namespace, one.namespace))), arguments.get(one.executable, []))
         for one in planned.programs
     ]
 

@@ -33,9 +33,7 @@ def generate_launch_description() -> LaunchDescription:
                 'tools), or each of two robots (nodes:=two): a .urdf or .xacro file or a robot shipped with '
                 f'ik_node; empty: {ROBOTS["one"]} or {ROBOTS["two"]}',
             ),
-            DeclareLaunchArgument(
-                'rviz', default_value='true', description='Start RViz', choices=['true', 'false']
-            ),
+            DeclareLaunchArgument('rviz', default_value='true', description='Start RViz', choices=['true', 'false']),
             OpaqueFunction(function=start),
         ]
     )

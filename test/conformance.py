@@ -218,9 +218,7 @@ def goals_at_limits_and_singular_poses_give_finite_true_answers(subject: Subject
     upper = np.where(arm.continuous, np.pi, arm.upper)
     zero = np.clip(np.zeros(arm.n), lower, upper)
     rng = np.random.default_rng(6)
-    corners = [
-        np.where(rng.random(arm.n) < 0.5, lower, upper) for _ in range(subject.promise.goals // 10 + 1)
-    ]
+    corners = [np.where(rng.random(arm.n) < 0.5, lower, upper) for _ in range(subject.promise.goals // 10 + 1)]
     solved = []
     for q in [zero, arm.middle, lower, upper, *corners]:
         kernels.clip(q := q.copy(), arm.limits)  # corners of the limits are outside the cone of a ball

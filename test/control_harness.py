@@ -64,9 +64,7 @@ class Kept(Output):
         self.samples.append(sample)
 
 
-def reject(
-    gate: Gate, values: object, rates: object = 0.0, dt: float = PERIOD, moving: bool = True
-) -> str | None:
+def reject(gate: Gate, values: object, rates: object = 0.0, dt: float = PERIOD, moving: bool = True) -> str | None:
     """Why a gate alone rejects a setpoint dt [s] after the last one; it continues from one that passes."""
     values = np.array(values, dtype=np.float64)
     states = States.setpoint(dt, values, np.broadcast_to(rates, values.shape), moving)
@@ -116,9 +114,7 @@ class Rig:
         for _ in range(5000):
             sample = self.tick()
             if sample is not None and self._measured:
-                self.measure(
-                    **{name: place for name, place in positions(sample).items() if name in ARM_JOINTS}
-                )
+                self.measure(**{name: place for name, place in positions(sample).items() if name in ARM_JOINTS})
             if self.state not in (State.MOVING, State.STOPPING):
                 return
         raise AssertionError('the arm never comes to rest')

@@ -317,9 +317,7 @@ def desk() -> Iterator[Desk]:
 
 
 @contextmanager
-def viewer(
-    *parameters: str, beside: tuple[str, ...] = (), page: bool = True
-) -> Iterator[tuple[Desk, RobotSide]]:
+def viewer(*parameters: str, beside: tuple[str, ...] = (), page: bool = True) -> Iterator[tuple[Desk, RobotSide]]:
     """A viewer, with a page open, and the robot's side. beside: parameters of an ik_node, if there is one."""
     with desk() as table, ExitStack() as nodes:
         if beside:

@@ -15,9 +15,7 @@ LAUNCH_FILE = ROOT / 'launch' / 'arm.launch.py'
 
 
 def module_of_launch_file(name: str = 'arm') -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        f'{name}_launch', LAUNCH_FILE.with_name(f'{name}.launch.py')
-    )
+    spec = importlib.util.spec_from_file_location(f'{name}_launch', LAUNCH_FILE.with_name(f'{name}.launch.py'))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

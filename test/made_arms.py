@@ -14,9 +14,7 @@ def urdf(axes, offsets, limits, kinds=None, mimics=()):
     limits (n, 2) [rad or m], kinds: joint types (default: revolute). mimics: of each the joint, which one it
     follows, both from 0, and the multiplier.
     """
-    follows = {
-        joint: f'<mimic joint="joint{driver + 1}" multiplier="{ratio!r}"/>' for joint, driver, ratio in mimics
-    }
+    follows = {joint: f'<mimic joint="joint{driver + 1}" multiplier="{ratio!r}"/>' for joint, driver, ratio in mimics}
     lines = ['<robot name="made"><link name="base"/>']
     kinds = kinds or ['revolute'] * len(axes)
     parent = 'base'

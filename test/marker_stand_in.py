@@ -35,9 +35,7 @@ class InteractiveMarkerServer:
         self._shown: dict[str, InteractiveMarker] = {}
         self._publisher = node.create_publisher(InteractiveMarkerUpdate, f'{namespace}/update', 100)
         node.create_service(GetInteractiveMarkers, f'{namespace}/get_interactive_markers', self._get)
-        node.create_subscription(
-            InteractiveMarkerFeedback, f'{namespace}/feedback', self._take, feedback_sub_qos
-        )
+        node.create_subscription(InteractiveMarkerFeedback, f'{namespace}/feedback', self._take, feedback_sub_qos)
 
     def insert(self, marker: InteractiveMarker, *, feedback_callback: Callable[[Any], None]) -> None:
         self._markers[marker.name], self._callbacks[marker.name] = marker, feedback_callback

@@ -34,9 +34,7 @@ TIMEOUT = 60.0  # seconds; a cold compile takes a minute, all else a fraction of
 class Client:
     """Sends to the node and keeps what it says."""
 
-    def __init__(
-        self, context: rclpy.Context, namespace: str = '', tool: str = '', world: World | None = None
-    ) -> None:
+    def __init__(self, context: rclpy.Context, namespace: str = '', tool: str = '', world: World | None = None) -> None:
         """tool: whose topics and services it uses, where there are several. world: if it is stepped."""
         self.prefix = f'{tool}/' if tool else ''
         self.node = Node('client', context=context, namespace=namespace)
@@ -94,17 +92,13 @@ class Client:
     def wait_ready(self) -> None:
         """Wait until the node has an arm and hears this client."""
         self.wait_connected()
-        self.wait(
-            lambda: self._compiles or any('effective DoF' in s.message for s in self.statuses), 'the arm'
-        )
+        self.wait(lambda: self._compiles or any('effective DoF' in s.message for s in self.statuses), 'the arm')
         self.wait(lambda: self.samples, 'joint_states')
 
     # Sending
 
     def send(self, topic: str, message: Any) -> None:
-        if (
-            topic not in self._publishers
-        ):  # measured_joint_states: the node waits for them once they are offered
+        if topic not in self._publishers:  # measured_joint_states: the node waits for them once they are offered
             self._publishers[topic] = self.node.create_publisher(type(message), topic, 100)
         self._publishers[topic].publish(message)
 
@@ -146,9 +140,7 @@ class Client:
     def parameter(self, name: str) -> Any:
         """The value of a parameter of the node."""
         request = GetParameters.Request(names=[name])
-        return parameter_value_to_python(
-            self._call(GetParameters, 'ik_node/get_parameters', request).values[0]
-        )
+        return parameter_value_to_python(self._call(GetParameters, 'ik_node/get_parameters', request).values[0])
 
     def _call(self, kind: Any, service: str, request: Any) -> Any:
         client = self.node.create_client(kind, service)
@@ -247,9 +239,7 @@ def running(
         given['robot_description'] = urdf
     overrides = [Parameter(name, value=value) for name, value in given.items()]
     with world() as here:
-        node = IkNode(
-            context=here.context, namespace=namespace, parameter_overrides=overrides, cli_args=cli_args
-        )
+        node = IkNode(context=here.context, namespace=namespace, parameter_overrides=overrides, cli_args=cli_args)
         here.drive(node)
         client = Client(here.context, namespace, given.get('tools', [''])[0], here)
         client.served = node

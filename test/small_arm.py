@@ -67,8 +67,7 @@ def hinge(name: str, parent: str, child: str, xyz: str, axis: str) -> str:
 
 def bar(length: float) -> str:
     return (
-        f'<collision><origin xyz="{length / 2} 0 0"/><geometry><box size="{length} 0.03 0.03"/></geometry>'
-        '</collision>'
+        f'<collision><origin xyz="{length / 2} 0 0"/><geometry><box size="{length} 0.03 0.03"/></geometry></collision>'
     )
 
 

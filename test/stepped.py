@@ -221,9 +221,7 @@ class World:
         self._tickers.append(Ticker(self, node, period, callback))
         return self._tickers[-1]
 
-    def create_guard_condition(
-        self, node: Node, _: Any, callback: Callable[[], Any], *__: Any
-    ) -> SimpleNamespace:
+    def create_guard_condition(self, node: Node, _: Any, callback: Callable[[], Any], *__: Any) -> SimpleNamespace:
         return SimpleNamespace(trigger=lambda: self._ready.append((node, callback)))
 
     def forget(self, entity: Any) -> None:
@@ -419,7 +417,5 @@ def world() -> Iterator[World]:
         patches.enter_context(patch.object(rclpy.utilities, 'try_shutdown', lambda: None))
         patches.enter_context(patch.object(Clock, 'now', time_of))
         patches.enter_context(patch.object(steady, 'read', lambda: (here.ns - START) / 1e9 + 1000.0))
-        patches.enter_context(
-            patch.object(node, '_take', lambda heard: here.take(heard)[0] if heard.inbox else None)
-        )
+        patches.enter_context(patch.object(node, '_take', lambda heard: here.take(heard)[0] if heard.inbox else None))
         yield here

@@ -92,9 +92,7 @@ class RobotSide:
         """How many others hear what this side publishes, by topic."""
         own = (self._description, self._joints, self._goal, self._point, self._status, self._diagnostics)
         heard = {publisher.topic_name: publisher.get_subscription_count() for publisher in own}
-        return {
-            topic: count - topic.endswith(('goal_pose', 'joint_states')) for topic, count in heard.items()
-        }
+        return {topic: count - topic.endswith(('goal_pose', 'joint_states')) for topic, count in heard.items()}
 
     def wait_connected(self) -> None:
         self.wait(lambda: all(count > 0 for count in self.listeners().values()), 'the viewer to hear all')

@@ -191,9 +191,7 @@ def install(extras: list[str], newest: bool = False) -> None:
         with Step(f'installing {"tested" if pinned else "newest"} packages') as step:
             chosen = tested if pinned else ['--upgrade']
             said = call(UV, 'pip', 'install', '--python', PYTHON, '--editable', package, *chosen, **settings)
-            step.result = ''.join(
-                f', {count} packages' for count in re.findall(r'Installed (\d+) package', said)
-            )
+            step.result = ''.join(f', {count} packages' for count in re.findall(r'Installed (\d+) package', said))
     except StepError as error:
         if MISMATCH.search(str(error)):
             raise StepError(

@@ -46,9 +46,7 @@ def main() -> int:
     print(table(results))
     wrong = sum(bool(result.wrong) for result in results)
     samples = sum(result.samples for result in results)
-    print(
-        f'{len(results)} runs with seed {given.seed}, {samples} samples judged, {wrong} runs with violations'
-    )
+    print(f'{len(results)} runs with seed {given.seed}, {samples} samples judged, {wrong} runs with violations')
     return int(wrong > 0)
 
 

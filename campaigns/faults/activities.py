@@ -46,9 +46,7 @@ class Draw:
         """Return joints that swing about a random place, by time."""
         robot = self.arena.robot
         middle, size, phase = robot.joints(self.rng), self.rng.uniform(0.02, 0.4), self.rng.uniform(0.0, 7.0)
-        return lambda at: {
-            n: v + size * np.sin(2.0 * at + phase + i) for i, (n, v) in enumerate(middle.items())
-        }
+        return lambda at: {n: v + size * np.sin(2.0 * at + phase + i) for i, (n, v) in enumerate(middle.items())}
 
 
 Plan = Iterator[Action]
@@ -84,9 +82,7 @@ def along_path(draw: Draw) -> Plan:
     """Straight lines from where the tool is."""
     rng = np.random.default_rng(int(draw.rng.integers(2**32)))
     for at in (0.1, 0.4, 0.8):
-        yield Action(
-            at, lambda arena: arena.send('goal_path', arena.stamped(path(arena.robot, arena.places(), rng)))
-        )
+        yield Action(at, lambda arena: arena.send('goal_path', arena.stamped(path(arena.robot, arena.places(), rng))))
 
 
 def by_twist(draw: Draw) -> Plan:

@@ -194,9 +194,7 @@ class Arena:
 
     def stamp(self) -> Any:
         """A stamp of this moment."""
-        return Time(
-            nanoseconds=self.world.ns if self.clock is None else int(1e9 * self.clock.read())
-        ).to_msg()
+        return Time(nanoseconds=self.world.ns if self.clock is None else int(1e9 * self.clock.read())).to_msg()
 
     def using(self, tool: str, act: Callable[[Arena], object]) -> object:
         """Act with another tool."""
@@ -307,9 +305,7 @@ class Arena:
     def _sample(self, topic: str, message: JointState) -> None:
         stamp = message.header.stamp
         time = stamp.sec + 1e-9 * stamp.nanosec - (START / 1e9 if self.clock is None else 0.0)
-        self.record.samples.append(
-            Seen(self.now, topic, time, message.name, message.position, message.velocity)
-        )
+        self.record.samples.append(Seen(self.now, topic, time, message.name, message.position, message.velocity))
         if self.setup.output == 'joint_states':
             self.controllers.drive(message.name, message.position)
 

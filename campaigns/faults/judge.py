@@ -195,11 +195,7 @@ class Judge:
         last = self._motion.pop(seen.topic, None)
         shape = len(seen.times), len(seen.names)
         rows = [np.array(row, dtype=object) for row in seen.rows]
-        if (
-            not seen.times
-            or any(row.shape != shape for row in rows)
-            or not self.bounds.keys() >= set(seen.names)
-        ):
+        if not seen.times or any(row.shape != shape for row in rows) or not self.bounds.keys() >= set(seen.names):
             yield INFINITE, f'{seen.names}: {seen.rows}'
             return
         t, points = np.array(seen.times), np.stack(rows, axis=1).astype(np.float64)
@@ -225,9 +221,7 @@ class Judge:
             if np.abs(a[:, i]).max() > HARDER * hardest:
                 yield HARD, f'"{name}": {np.abs(a[:, i]).max():.6g}, allowed {hardest:.6g}'
 
-    def _joined(
-        self, last: tuple[SeenTrajectory, BPoly] | None, seen: SeenTrajectory, motion: BPoly
-    ) -> Found:
+    def _joined(self, last: tuple[SeenTrajectory, BPoly] | None, seen: SeenTrajectory, motion: BPoly) -> Found:
         """Compare the first point with the motion before, and with where the joints were measured."""
         first = seen.times[0]
         place, speed = motion(first), motion(first, nu=1)
@@ -266,11 +260,7 @@ def motions(record: Record, joints: set[str] | None = None) -> list[tuple[float,
             continue
         before, last[seen.topic] = last.get(seen.topic), [seen.positions[i] for i in mine]
         speeds = seen.velocities
-        moves = (
-            before not in (None, last[seen.topic])
-            if speeds is None
-            else any(abs(speeds[i]) > MOVING for i in mine)
-        )
+        moves = before not in (None, last[seen.topic]) if speeds is None else any(abs(speeds[i]) > MOVING for i in mine)
         if moves:
             spans.append((seen.when, seen.when))
     return spans
@@ -284,10 +274,6 @@ def standstills(arena: Arena, tool: str, joints: set[str]) -> Found:
     said = [s for s in arena.record.statuses if s.tool == tool and s.state not in ('rejected', '')]
     for status in [*said, None]:
         now = arena.now if status is None else status.when
-        if (
-            begin is not None
-            and now - begin > PATIENCE
-            and not any(a <= now and b >= begin for a, b in spans)
-        ):
+        if begin is not None and now - begin > PATIENCE and not any(a <= now and b >= begin for a, b in spans):
             yield STANDSTILL, f'{tool} said to be on its way for {now - begin:.1f} s, without any motion'
         begin = now if status is not None and status.state in ON_ITS_WAY else None

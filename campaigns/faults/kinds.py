@@ -21,9 +21,7 @@ from campaigns.faults.robots import TIPS, text_of
 
 GOALS = tuple(topic for topic in MAKE if topic != 'ik_node/enable')
 BACK = 0.05  # [s] before the end of a run
-TRANSITIONS = [
-    getattr(Transition, f'TRANSITION_{name}') for name in ('DEACTIVATE', 'ACTIVATE', 'CLEANUP', 'CONFIGURE')
-]
+TRANSITIONS = [getattr(Transition, f'TRANSITION_{name}') for name in ('DEACTIVATE', 'ACTIVATE', 'CLEANUP', 'CONFIGURE')]
 # Values of parameters that may be changed in motion, beside their defaults.
 VALUES: dict[str, list[Any]] = {
     'speed_scaling': [0.05, 0.3, 1.0],
@@ -153,9 +151,7 @@ def _bursts(draw: Draw, topics: list[str]) -> Plan:
         for i, at in enumerate(draw.times(float(rng.uniform(10.0, 100.0)), begin, end)):
             bad = spoil(good, paths[i % len(paths)], rng) if rng.random() < 0.8 else spoilt(good, rng)
             stamp = stamps and not (hasattr(bad, 'header') and bad.header.stamp.sec)
-            yield (
-                send(topic, bad, at) if stamp else Action(at, lambda arena, t=topic, m=bad: arena.send(t, m))
-            )
+            yield (send(topic, bad, at) if stamp else Action(at, lambda arena, t=topic, m=bad: arena.send(t, m)))
 
 
 def garbage_everywhere(draw: Draw) -> Plan:

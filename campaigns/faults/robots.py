@@ -86,11 +86,7 @@ def bounds(text: str) -> dict[str, Bounds]:
     for joint in ElementTree.fromstring(text).findall('joint'):
         kind, limit = joint.get('type'), joint.find('limit')
         if kind in ('revolute', 'continuous', 'prismatic') and limit is not None:
-            ends = (
-                (-math.inf, math.inf)
-                if kind == 'continuous'
-                else (limit.get('lower', 0), limit.get('upper', 0))
-            )
+            ends = (-math.inf, math.inf) if kind == 'continuous' else (limit.get('lower', 0), limit.get('upper', 0))
             velocity = float(limit.get('velocity', 0))
             found[joint.get('name')] = Bounds(*map(float, ends), velocity, kind == 'prismatic')
     return found
@@ -102,7 +98,5 @@ def robot(name: str, tool: str) -> Robot:
     text = text_of(name)
     chain = Chain(text, BASE, TIPS[name][tool], np.array([0.0, 0.0, 1.0]), np.zeros(3))
     every = bounds(text)
-    lower, upper = (
-        np.array([getattr(every[joint], end) for joint in chain.names]) for end in ('lower', 'upper')
-    )
+    lower, upper = (np.array([getattr(every[joint], end) for joint in chain.names]) for end in ('lower', 'upper'))
     return Robot(name, tool, text, chain, lower, upper)

@@ -144,8 +144,7 @@ def beyond_or_leaping(
                 counts['leaps while the computer was too busy'] += 1
             else:
                 wrong.append(
-                    f'the goal of servo {id}, which was at {measured}, leapt from {before} to {goal} '
-                    f'in {passed:.3f} s'
+                    f'the goal of servo {id}, which was at {measured}, leapt from {before} to {goal} in {passed:.3f} s'
                 )
         last[id] = when, goal
     return wrong
@@ -153,9 +152,7 @@ def beyond_or_leaping(
 
 def is_busy(published: Sequence[float], when: float) -> bool:
     """Whether cycles around a time took so long that the computer must have been too busy."""
-    around = published[
-        bisect_left(published, when - BUSY_WINDOW) : bisect_right(published, when + BUSY_WINDOW)
-    ]
+    around = published[bisect_left(published, when - BUSY_WINDOW) : bisect_right(published, when + BUSY_WINDOW)]
     return any(after - before > BUSY for before, after in itertools.pairwise(around))
 
 

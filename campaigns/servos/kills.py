@@ -64,11 +64,7 @@ def kill(profile: str, seed: int) -> tuple[list[str], float]:
         first = bus.state()
         time.sleep(0.2)
         second = bus.state()
-        wrong += [
-            f'servo {id} still moves'
-            for id in first
-            if abs(first[id]['actual'] - second[id]['actual']) > DEGREE
-        ]
+        wrong += [f'servo {id} still moves' for id in first if abs(first[id]['actual'] - second[id]['actual']) > DEGREE]
         wrong += [f'servo {id} has no torque' for id in second if not second[id]['torque']]
         return wrong, max(abs(state['velocity']) for state in states.values()) / 4096 * math.tau
 

@@ -48,7 +48,5 @@ class Outcome:
             for key, count in self.hits.items():
                 sums[key[place]] += count
             if sums:
-                lines.append(
-                    f'packets hit by {title}: ' + ', '.join(f'{k} {n}' for k, n in sums.most_common())
-                )
+                lines.append(f'packets hit by {title}: ' + ', '.join(f'{k} {n}' for k, n in sums.most_common()))
         return '\n'.join(lines)

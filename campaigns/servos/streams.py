@@ -63,9 +63,7 @@ def too_far_ahead(
 
     time [s]: for which a joint that falls may be ahead of its goal.
     """
-    most = {
-        joint.id: 1.1 * (LEAD + (LEAD_TIME + time) * joint.fastest) / joint.unit for joint in profile.joints
-    }
+    most = {joint.id: 1.1 * (LEAD + (LEAD_TIME + time) * joint.fastest) / joint.unit for joint in profile.joints}
     return [
         f'servo {id} is to go on by {abs(state["goal"] - state["present"])} ticks'
         for id, state in (bus.state() if states is None else states).items()

@@ -304,11 +304,7 @@ class ArmMotion:
         A joint that is outside its limits may stay there: it must not be sent inside at full speed.
         """
         bounds = zip(self.arm.names, *self.arm.motion.allowed(), strict=True)
-        return {
-            name: float(np.clip(positions[name], low, high))
-            for name, low, high in bounds
-            if name in positions
-        }
+        return {name: float(np.clip(positions[name], low, high)) for name, low, high in bounds if name in positions}
 
     def _continue_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
         """Continue from position, velocity and acceleration by joint name; return whether all joints can."""
@@ -523,9 +519,7 @@ class ArmMotion:
                     self._check_motion_to(q, values)
                 except InputError:
                     continue
-                message = (
-                    f'solved with a farther solution (with the nearest one, {reason}); moving to the goal'
-                )
+                message = f'solved with a farther solution (with the nearest one, {reason}); moving to the goal'
                 return replace(plan, joints=q, solution=solution, message=message, level=Level.WARN)
         raise reason
 
@@ -747,8 +741,7 @@ class ArmMotion:
         reached = np.where(np.isnan(measured), targets, measured)
         tools = [(tool.arm, tool.columns) for tool in self._model.tools.values()]
         off = max(
-            float(np.linalg.norm(arm.fk(reached[columns])[0] - arm.fk(targets[columns])[0]))
-            for arm, columns in tools
+            float(np.linalg.norm(arm.fk(reached[columns])[0] - arm.fk(targets[columns])[0])) for arm, columns in tools
         )
         whose = 'its target' if far.size == 1 else 'their targets'
         return f'{" and ".join(joints)} away from {whose}, the tool {1e3 * off:.1f} mm off'
@@ -766,13 +759,9 @@ class ArmMotion:
     def inexact(self, feedback: Feedback) -> str | None:
         """Return which joints are not quite at their targets, None if all are."""
         prompt = np.where(self._model.tree.prismatic, *PROMPT)
-        return self.unreached_joint(
-            feedback, np.minimum(prompt, self._model.arrival_tolerance(self._settings))
-        )
+        return self.unreached_joint(feedback, np.minimum(prompt, self._model.arrival_tolerance(self._settings)))
 
-    def following_error(
-        self, positions: Mapping[str, float], time: float, received: float, lag: float
-    ) -> str | None:
+    def following_error(self, positions: Mapping[str, float], time: float, received: float, lag: float) -> str | None:
         """Return which joint exceeds its following error by positions measured at time [s]; None: none.
 
         lag: of the controller behind the commands, beyond the usual [s].

@@ -330,9 +330,7 @@ def _ball_sentence(ball: Ball, values: Array) -> str:
     swing_x, swing_y, twist = ball.swing_twist((float(values[0]), float(values[1]), float(values[2])))
     joints = ', '.join(ball.joints)
     if ball.order is Order.PROPER:
-        return (
-            f'ball joint {joints}: twist {twist:.6g} rad, allowed: {ball.twist[0]:.6g} to {ball.twist[1]:.6g}'
-        )
+        return f'ball joint {joints}: twist {twist:.6g} rad, allowed: {ball.twist[0]:.6g} to {ball.twist[1]:.6g}'
     swing = math.hypot(swing_x, swing_y)
     return f'ball joint {joints}: swing {swing:.6g} rad, allowed: {ball.swing:.6g}'
 

@@ -289,12 +289,8 @@ class GoalTracker:
             )
         elif report.status == 'solved' and report.request is not None:
             del self._at_the_end[name]
-            message = (
-                f'{report.request.source} ended before the arm arrived: {request.source} moves its joints'
-            )
-            self._reports.add(
-                replace(report, level=Level.WARN, message=message, phase='stopped', state=state)
-            )
+            message = f'{report.request.source} ended before the arm arrived: {request.source} moves its joints'
+            self._reports.add(replace(report, level=Level.WARN, message=message, phase='stopped', state=state))
 
     def reject(self, request: Request, reason: str, state: State) -> None:
         """Report why a request is rejected."""
@@ -839,9 +835,7 @@ class ArmController:
             self._check_epoch(epoch)
             solver, settings = self._goal_solver, self._settings
             motion, real = self._motion, self._feedback.expected
-        plan = motion.plan(
-            solver, aim, request.tool, values, real, request.arrival, self._outputs.only_listed
-        )
+        plan = motion.plan(solver, aim, request.tool, values, real, request.arrival, self._outputs.only_listed)
         with self._lock:
             self._check_epoch(epoch)
             if plan.path is not None and settings is not self._settings:

@@ -108,9 +108,7 @@ class Feedback:
         names = set(names)
         return next((why for name, (why, _) in self._doubts.items() if name in names), '')
 
-    def _doubt(
-        self, name: str, position: float, time: float, received: float, before: Measured | None = None
-    ) -> None:
+    def _doubt(self, name: str, position: float, time: float, received: float, before: Measured | None = None) -> None:
         """Doubt a position measured at a time [s], or end a doubt. before: the measurement before."""
         span = self._spans.get(name)
         if span is None:
@@ -254,9 +252,7 @@ LATE = 1.0  # [s] for which late measurements explain an error; maximum time for
 class FollowingError:
     """Recent commands and times of measurements of joints (n,), on one clock [s]."""
 
-    def __init__(
-        self, names: Sequence[str], continuous: NDArray[np.bool_], prismatic: NDArray[np.bool_]
-    ) -> None:
+    def __init__(self, names: Sequence[str], continuous: NDArray[np.bool_], prismatic: NDArray[np.bool_]) -> None:
         """continuous: (n,), joints that are measured up to whole turns."""
         self._names, self._continuous = names, continuous
         self._units = np.where(prismatic, 'm', 'rad')

@@ -13,9 +13,7 @@ import enum
 import os
 import threading
 
-CHECKED = (
-    os.environ.get('IK_NODE_CHECK_LOCKS', '0') != '0'
-)  # set in tests: a wrong order raises LockOrderError
+CHECKED = os.environ.get('IK_NODE_CHECK_LOCKS', '0') != '0'  # set in tests: a wrong order raises LockOrderError
 
 
 class Rank(enum.IntEnum):

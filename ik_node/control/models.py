@@ -244,9 +244,7 @@ class ArmModel:
 
     def following_tolerance(self, settings: ArmSettings) -> Array:
         """Return the largest following error of each joint (k,)."""
-        return np.where(
-            self.tree.prismatic, settings.max_linear_following_error, settings.max_following_error
-        )
+        return np.where(self.tree.prismatic, settings.max_linear_following_error, settings.max_following_error)
 
     def arrival_tolerance(self, settings: ArmSettings) -> Array:
         """Return the tolerance of each joint (k,) at its target."""
@@ -333,9 +331,7 @@ def _limited(robot: Robot, path: str) -> tuple[Robot, dict[str, JointLimits]]:
     return limited(robot.with_joints(robot.joints, [*unused, *questions]), limits), limits
 
 
-def _groups(
-    description: Description, settings: RobotSettings, before: Mapping[str, ArmModel]
-) -> list[dict[str, Arm]]:
+def _groups(description: Description, settings: RobotSettings, before: Mapping[str, ArmModel]) -> list[dict[str, Arm]]:
     """Return the arms by tool, in groups that share joints, each of one robot with its margins.
 
     Raises IkError for tools, joints and settings that do not go together.
@@ -348,8 +344,7 @@ def _groups(
             missing = [name for name in arms[tool].joint_names if name not in listed]
             if missing:
                 raise InputError(
-                    'parameter controller_joints must have every joint of the arm, '
-                    f'missing: {join_names(missing)}'
+                    f'parameter controller_joints must have every joint of the arm, missing: {join_names(missing)}'
                 )
     groups = joined({tool: arm.joint_names for tool, arm in arms.items()})
     if before and {group[0] for group in groups} != before.keys():
@@ -360,9 +355,7 @@ def _groups(
         for other, arm in arms.items():
             both = set(listed) & set(arm.joint_names)
             if both and other not in group:
-                raise InputError(
-                    f'parameter {group[0]}.controller_joints has joint "{min(both)}", which {other} moves'
-                )
+                raise InputError(f'parameter {group[0]}.controller_joints has joint "{min(both)}", which {other} moves')
         members = {tool: arms[tool] for tool in group}
         if len(group) > 1:
             _check_shared(members, settings.general)

@@ -243,9 +243,7 @@ class Planner:
         request = InputParameter(len(columns))
         request.current_velocity = velocity.tolist()
         request.current_acceleration = acceleration.tolist()
-        request.max_velocity, request.max_acceleration, request.max_jerk = (
-            limit[columns].tolist() for limit in limits
-        )
+        request.max_velocity, request.max_acceleration, request.max_jerk = (limit[columns].tolist() for limit in limits)
         request.synchronization = synchronization
         if target is None:
             request.control_interface = ControlInterface.Velocity
@@ -556,9 +554,7 @@ class JointMotion:
             if self.keeps is not None:  # it may need straight motions
                 candidates.insert(0, (self._target, Synchronization.Phase))
         for target, synchronization in candidates:
-            plan = self._planned(
-                target, synchronization, RETURN_SPEED if returning else 1.0, jerk, self.allowed()
-            )
+            plan = self._planned(target, synchronization, RETURN_SPEED if returning else 1.0, jerk, self.allowed())
             if plan is not None:
                 self._begin_plan(plan, jerk)
                 self._settled = target is self._target
@@ -646,9 +642,7 @@ class JointMotion:
         self._begin_plan(plan, jerk)
         return True
 
-    def _pursued(
-        self, target: MotionState, smoothing: float, dt: float, allowed: tuple[Array, Array]
-    ) -> MotionState:
+    def _pursued(self, target: MotionState, smoothing: float, dt: float, allowed: tuple[Array, Array]) -> MotionState:
         """Return the state dt [s] after this one.
 
         A later block without a plan to rest from there continues its previous plan.
@@ -715,9 +709,7 @@ class JointMotion:
         if plan is None or (self.guard is None and self._pace is None):
             return None if plan is None else (now, jerk, plan)
         coast = [advanced(now, jerk, t) for t in np.arange(0.0, duration, SPACING)]
-        rows = [
-            np.vstack([x, y]) for x, y in zip(list(zip(*coast, strict=True))[:2], sampled(plan), strict=True)
-        ]
+        rows = [np.vstack([x, y]) for x, y in zip(list(zip(*coast, strict=True))[:2], sampled(plan), strict=True)]
         slow = self._pace is None or self._pace.excess(*rows) <= SHARE
         free = self.guard is None or self.guard(rows[0].min(axis=0), rows[0].max(axis=0), lambda: rows[0])
         return (now, jerk, plan) if slow and free else None
@@ -841,9 +833,7 @@ def halt(state: MotionState, stops: Array, limits: Array) -> tuple[Array, Array]
     start = admissible(state, (fastest, hardest, jerkiest))
     anywhere = np.isnan(stops)
     request = InputParameter(stops.size)
-    request.current_position, request.current_velocity, request.current_acceleration = (
-        row.tolist() for row in start
-    )
+    request.current_position, request.current_velocity, request.current_acceleration = (row.tolist() for row in start)
     request.max_velocity, request.max_acceleration, request.max_jerk = limits.tolist()
     request.target_position = np.where(anywhere, start.position, stops).tolist()
     request.per_dof_control_interface = [

@@ -98,9 +98,7 @@ class Outputs:
             return None
         return self.trajectories.halted(measured(), self._late(self.trajectories.time), faulted)
 
-    def emit(
-        self, setpoint: Setpoint | None, hold_trajectory: JointTrajectory | None = None
-    ) -> Setpoint | None:
+    def emit(self, setpoint: Setpoint | None, hold_trajectory: JointTrajectory | None = None) -> Setpoint | None:
         """Send a setpoint and return it. None: commands end, with hold_trajectory."""
         if setpoint is not None:
             for output in self._outputs:

@@ -117,9 +117,7 @@ class Stretch:
     def _done(self, s: Array) -> tuple[Array, Array]:
         """Return how far along each line the path is (k, p), as a share of it, and the derivatives by s."""
         x, sizes = s * self.size, self._lines.sizes
-        done = np.ones(
-            (len(sizes) + 1, len(x))
-        )  # of the transitions into each line: speed that has passed on
+        done = np.ones((len(sizes) + 1, len(x)))  # of the transitions into each line: speed that has passed on
         speed = np.ones_like(done)
         done[0], speed[0] = x, 1.0
         for k, (corner, blend) in enumerate(zip(self._corners, self._blends, strict=True)):
@@ -189,9 +187,7 @@ class ToolPath:
             if max(float(np.linalg.norm(points[k] - points[kept[-1]])), METRES_PER_RADIAN * turn) > SHORTEST:
                 kept.append(k)
         if blend is not None and len(kept) > MOST_BLENDED + 1:
-            raise InputError(
-                f'a path with blended corners may have {MOST_BLENDED} poses at most, got {len(kept) - 1}'
-            )
+            raise InputError(f'a path with blended corners may have {MOST_BLENDED} poses at most, got {len(kept) - 1}')
         moves = np.diff(points[kept], axis=0)
         axes, angles = (np.zeros_like(moves), np.zeros(len(moves))) if rows is None else _turns(rows[kept])
         sizes = np.maximum(np.linalg.norm(moves, axis=1), METRES_PER_RADIAN * angles)
@@ -277,9 +273,7 @@ class Bounds:
             except (TypeError, ValueError, OverflowError):
                 limits = np.empty(0)
             if limits.ndim != 1 or not len(limits) or not (np.isfinite(limits) & (limits > 0.0)).all():
-                raise InputError(
-                    f'{name} must be finite numbers greater than 0, one per joint, got {safe_repr(given)}'
-                )
+                raise InputError(f'{name} must be finite numbers greater than 0, one per joint, got {safe_repr(given)}')
             object.__setattr__(self, name, limits)
         object.__setattr__(self, 'tool_speed', positive('tool_speed', self.tool_speed, finite=False))
 
@@ -441,9 +435,7 @@ class _Profile:
                 hessian += np.einsum('kpn,lpn->klp', scaled, scaled)
             H, g = self._of_coefficients(hessian, gradient)
             scale = 1.0 / np.sqrt(np.diagonal(H))
-            step = -scale * np.linalg.solve(
-                H * scale[:, None] * scale + 1e-12 * np.eye(self._size), scale * g
-            )
+            step = -scale * np.linalg.solve(H * scale[:, None] * scale + 1e-12 * np.eye(self._size), scale * g)
             decrease = -float(g @ step)
             if decrease <= 0.05:
                 break
@@ -638,9 +630,7 @@ class JointPath:
             exact = self._errors(sites, rows)
             off = np.flatnonzero(exact > 1.0 - EXACT)
             if len(off):
-                raise PathEndsError(
-                    float(sites[max(off[0] - 1, 0)]), self._why(float(sites[off[0]]), rows[off[0]])
-                )
+                raise PathEndsError(float(sites[max(off[0] - 1, 0)]), self._why(float(sites[off[0]]), rows[off[0]]))
             between = (sites[:-1, None] + np.diff(sites)[:, None] * BETWEEN).ravel()
             q = Curve(sites, rows)(between)[0]
             errors = self._errors(between, q).reshape(-1, len(BETWEEN))
@@ -757,9 +747,7 @@ def plan_lines(
     return LineMotion(whole, length, before)
 
 
-def plan_path(
-    model: ArmModel, tool: ToolModel, path: ToolPath, start: Array, settings: ArmSettings
-) -> LineMotion:
+def plan_path(model: ArmModel, tool: ToolModel, path: ToolPath, start: Array, settings: ArmSettings) -> LineMotion:
     """Plan a motion of the only tool from start (n,) along path by the settings; see plan_lines."""
     limits = limits_of_motion(model, tool.index, settings)
     speed = settings.path_speed or np.inf
@@ -796,9 +784,7 @@ class MotionLimits:
     jerk: Array
 
 
-def limits_of_motion(
-    model: ArmModel, index: Sequence[int] | NDArray[np.int64], settings: ArmSettings
-) -> MotionLimits:
+def limits_of_motion(model: ArmModel, index: Sequence[int] | NDArray[np.int64], settings: ArmSettings) -> MotionLimits:
     """Return the limits of the variables of a model at index (k)."""
     joints = model.joints
     velocity = settings.speed_scaling * joints.velocity[index]

@@ -156,9 +156,7 @@ class Pursuit:
         self._lack = np.zeros(self.n)  # of acceleration, because of limits
         self._catching_up = False
 
-    def step(
-        self, now: MotionState, target: MotionState, limits: Limits, smoothing: float, dt: float
-    ) -> MotionState:
+    def step(self, now: MotionState, target: MotionState, limits: Limits, smoothing: float, dt: float) -> MotionState:
         """Return the state dt [s] after now; target: at that time. smoothing: time constant [s].
 
         If the target is not finite, the joints come to rest.
@@ -204,9 +202,7 @@ class Pursuit:
     ) -> MotionState:
         """Return the state dt [s] after now of a time-optimal motion to rest at position (n,)."""
         request = InputParameter(self.n)
-        request.current_position, request.current_velocity, request.current_acceleration = (
-            x.tolist() for x in now
-        )
+        request.current_position, request.current_velocity, request.current_acceleration = (x.tolist() for x in now)
         request.target_position = position.tolist()
         request.max_velocity, request.max_acceleration, request.max_jerk = (x.tolist() for x in limits)
         request.synchronization = Synchronization.Time if together else Synchronization.No
@@ -243,9 +239,7 @@ class Pursuit:
             self._calm, target, limits, demand.peaks, self._gap, float(share[0]), dt
         )
         request = InputParameter(1)
-        request.current_position, request.current_velocity, request.current_acceleration = (
-            [x] for x in share.tolist()
-        )
+        request.current_position, request.current_velocity, request.current_acceleration = ([x] for x in share.tolist())
         request.target_position = [self._aim]
         request.max_velocity = [max(min(speed, FASTEST_BLEND), 0.05)]
         brake = max(brake, 0.2)
@@ -272,9 +266,7 @@ def _back(target: Array, dt: float) -> Array:
 def _target_for(now: Array, jerk: Array, pole: float, dt: float) -> Array:
     """Return the target (3, n) for which the chase with all of the share asks for a jerk (n,)."""
     acceleration = now[2] + jerk / (3.0 * pole)
-    return np.array(
-        [now[0] + (now[1] + 0.5 * acceleration * dt) * dt, now[1] + acceleration * dt, acceleration]
-    )
+    return np.array([now[0] + (now[1] + 0.5 * acceleration * dt) * dt, now[1] + acceleration * dt, acceleration])
 
 
 def calculated(ruckig: Ruckig, request: InputParameter) -> RuckigTrajectory | None:

@@ -51,9 +51,7 @@ class Workspace:
     def describe(self) -> str:
         """Return one line for the log."""
         spans = ', '.join(f'{AXES[i]} {self.low[i]:.3f} to {self.high[i]:.3f}' for i in range(3))
-        return (
-            f'workspace of the tool point [m]: {spans} ({"as given" if self.given else "reach of the arm"})'
-        )
+        return f'workspace of the tool point [m]: {spans} ({"as given" if self.given else "reach of the arm"})'
 
     def outside(self, point: Array, slack: float = 0.0) -> str | None:
         """Return by which coordinate a point (3,) is outside by more than slack [m], None if it is inside."""
@@ -82,16 +80,11 @@ class ArmSettings(HasTool):
         'URDF text. If it is empty, urdf_file or the topic is used. It can be changed at run '
         'time only if it was set at start-up and no real arm is connected',
     )
-    urdf_file: str = parameter(
-        '', 'path of a .urdf or .xacro file. If it is empty, the topic is used', read_only=True
-    )
-    xacro_args: str = parameter(
-        '', "arguments of a .xacro file, such as 'dof:=5 gripper:=true'", read_only=True
-    )
+    urdf_file: str = parameter('', 'path of a .urdf or .xacro file. If it is empty, the topic is used', read_only=True)
+    xacro_args: str = parameter('', "arguments of a .xacro file, such as 'dof:=5 gripper:=true'", read_only=True)
     autostart: bool = parameter(
         True,
-        'whether the node configures and activates itself at start-up instead of waiting for a '
-        'lifecycle manager',
+        'whether the node configures and activates itself at start-up instead of waiting for a lifecycle manager',
         read_only=True,
     )
     publish_description: bool = parameter(
@@ -111,17 +104,13 @@ class ArmSettings(HasTool):
         'link that carries the tool. If it is empty, the first that exists of: tool0, a frame '
         'between the fingers, the end of the longest chain, the link that carries the fingers',
     )
-    tool_axis: tuple[float, ...] = parameter(
-        (0.0, 0.0, 1.0), 'tool axis in the tip frame, a unit vector', size=3
-    )
+    tool_axis: tuple[float, ...] = parameter((0.0, 0.0, 1.0), 'tool axis in the tip frame, a unit vector', size=3)
     tool_point: tuple[float, ...] = parameter((0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3)
 
     # Search
 
     solver: str = parameter('lm', 'local method', choices=tuple(METHODS))
-    position_tolerance: float = parameter(
-        1e-4, 'position error below which a goal is solved [m]', low=1e-12, high=1.0
-    )
+    position_tolerance: float = parameter(1e-4, 'position error below which a goal is solved [m]', low=1e-12, high=1.0)
     direction_tolerance: float = parameter(
         1e-3, 'direction error below which a goal is solved [rad]', low=1e-12, high=math.pi
     )
@@ -130,8 +119,7 @@ class ArmSettings(HasTool):
     random_seed: int = parameter(0, 'seed of the random restarts', low=0, high=2**31 - 1)
     direction_weight: float = parameter(
         0.0,
-        'weight of the direction error for unreachable goals [m/rad]. With 0 the position has '
-        'strict priority',
+        'weight of the direction error for unreachable goals [m/rad]. With 0 the position has strict priority',
         low=0.0,
     )
 
@@ -210,9 +198,7 @@ class ArmSettings(HasTool):
         choices=('unitless', 'speed_units'),
     )
     scale_linear: float = parameter(0.4, 'tool speed of a unitless twist of 1 [m/s]', low=0.0, high=10.0)
-    scale_rotational: float = parameter(
-        0.8, 'turn rate of a unitless twist of 1 [rad/s]', low=0.0, high=100.0
-    )
+    scale_rotational: float = parameter(0.8, 'turn rate of a unitless twist of 1 [rad/s]', low=0.0, high=100.0)
     scale_joint: float = parameter(
         0.5, 'joint speed of a unitless joint velocity of 1 [rad/s or m/s]', low=0.0, high=100.0
     )
@@ -257,19 +243,13 @@ class ArmSettings(HasTool):
         read_only=True,
     )
     publish_rate: float = parameter(100.0, 'setpoints per second [Hz]', low=1.0, high=1000.0)
-    speed_scaling: float = parameter(
-        0.5, 'fraction of the URDF velocity limits that is used', low=0.001, high=1.0
-    )
-    max_acceleration: float = parameter(
-        5.0, 'acceleration limit of every revolute joint [rad/s^2]', low=0.01, high=1e4
-    )
+    speed_scaling: float = parameter(0.5, 'fraction of the URDF velocity limits that is used', low=0.001, high=1.0)
+    max_acceleration: float = parameter(5.0, 'acceleration limit of every revolute joint [rad/s^2]', low=0.01, high=1e4)
     max_jerk: float = parameter(50.0, 'jerk limit of every revolute joint [rad/s^3]', low=0.01, high=1e6)
     max_linear_acceleration: float = parameter(
         1.0, 'acceleration limit of every prismatic joint [m/s^2]', low=0.001, high=1e4
     )
-    max_linear_jerk: float = parameter(
-        10.0, 'jerk limit of every prismatic joint [m/s^3]', low=0.001, high=1e6
-    )
+    max_linear_jerk: float = parameter(10.0, 'jerk limit of every prismatic joint [m/s^3]', low=0.001, high=1e6)
     joint_limits_file: str = parameter(
         '',
         "path of a joint_limits.yaml in MoveIt's format. It can only tighten the limits of the URDF",
@@ -277,8 +257,7 @@ class ArmSettings(HasTool):
     )
     joint_limit_margins: tuple[float, ...] = parameter(
         (0.0,),
-        'distance that joints keep from their position limits [rad, m]. A single value applies '
-        'to every joint',
+        'distance that joints keep from their position limits [rad, m]. A single value applies to every joint',
     )
     max_tool_speed: float = parameter(
         0.0,
@@ -305,9 +284,7 @@ class ArmSettings(HasTool):
         'installed and the description has collision shapes',
         choices=('auto', 'true', 'false'),
     )
-    mesh_path: str = parameter(
-        '', 'folder of meshes for collision shapes, in addition to installed ROS packages'
-    )
+    mesh_path: str = parameter('', 'folder of meshes for collision shapes, in addition to installed ROS packages')
     srdf_file: str = parameter('', 'path of an SRDF file with further pairs of links that are not checked')
     home: tuple[float, ...] = parameter(
         (0.0,),
@@ -345,12 +322,8 @@ class ArmSettings(HasTool):
         low=1e-4,
         high=10.0,
     )
-    linear_arrival_tolerance: float = parameter(
-        0.001, 'the same for prismatic joints [m]', low=1e-5, high=10.0
-    )
-    hand_guiding_timeout: float = parameter(
-        60.0, 'maximum duration of hand guiding [s]', low=1.0, high=3600.0
-    )
+    linear_arrival_tolerance: float = parameter(0.001, 'the same for prismatic joints [m]', low=1e-5, high=10.0)
+    hand_guiding_timeout: float = parameter(60.0, 'maximum duration of hand guiding [s]', low=1.0, high=3600.0)
     accept_other_sessions: bool = parameter(
         False, 'whether goals from pages and programs of another ik_demo or ros2 launch are accepted'
     )

@@ -202,9 +202,7 @@ class GoalSolver:
             named, names = self.model.joint_targets(wanted), self.model.joint_names
             joints = np.array([named.pop(name, math.nan) for name in names])
             said = 'solved: moving to the requested joint positions'
-            return TargetPlan(
-                joints, Level.OK, said, 'arrived at the requested joint positions', others=named
-            )
+            return TargetPlan(joints, Level.OK, said, 'arrived at the requested joint positions', others=named)
         begin = time.perf_counter()
         last = self._last  # read once: teleoperation may clear it concurrently
         solution, q, switched = self._solve(wanted, tool, arrival, position, settings)

@@ -302,9 +302,7 @@ class TrajectoryStreamer:
             return ''
         if not self._flight:  # the last trajectory from rest was not sent
             return ''
-        self._rates = {
-            name: (place - last.get(name, place)) / (time - before) for name, place in positions.items()
-        }
+        self._rates = {name: (place - last.get(name, place)) / (time - before) for name, place in positions.items()}
         reported = np.array([positions[name] for name in running.names])
         leap = self._leap(running.names, reported, time - before, last)
         if leap > 0.0:
@@ -377,9 +375,7 @@ class TrajectoryStreamer:
                 return f'a trajectory has not reached the controller within {late:.2f} s: {CHECK}'
         return ''
 
-    def halted(
-        self, measured: Mapping[str, float], late: float, faulted: bool = False
-    ) -> JointTrajectory | None:
+    def halted(self, measured: Mapping[str, float], late: float, faulted: bool = False) -> JointTrajectory | None:
         """Return the trajectory that holds the joints as measured, None if they are at rest there.
 
         The controller moves there within its limits. Joints that are not measured stop. late: how

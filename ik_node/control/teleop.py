@@ -509,9 +509,7 @@ class TeleopController:
             self.clutch.loosen()
         return dt > 0.0 and self._controller.steer(jog.jog(velocities, dt), now, since=arm.interruptions)
 
-    def take(
-        self, arm: Snapshot, pose: Array, received: float, stamp: float | None, settings: ArmSettings
-    ) -> None:
+    def take(self, arm: Snapshot, pose: Array, received: float, stamp: float | None, settings: ArmSettings) -> None:
         """Take an operator pose T (4, 4) of the tip in the base link, received at a time.
 
         stamp: when it was measured, None if unknown. A report states when acceptance of poses begins or ends.

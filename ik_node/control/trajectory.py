@@ -102,9 +102,7 @@ class Trajectory:
 
     def slowed(self, factor: float) -> Trajectory:
         """Return the same motion in factor times the time."""
-        return Trajectory(
-            factor * self.times, self.positions, self.velocities / factor, self.accelerations / factor**2
-        )
+        return Trajectory(factor * self.times, self.positions, self.velocities / factor, self.accelerations / factor**2)
 
     def excess(self, velocity: Array, acceleration: Array, jerk: Array) -> float:
         """Return the factor of the duration with which the limits (n,) hold at all times.

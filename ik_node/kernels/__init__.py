@@ -25,10 +25,8 @@ _COMPILED = {
     'methods.lm': 'local_lm search_lm',
     'methods.transpose': 'local_transpose search_transpose',
     'redundancy': 'find_families',
-    'search': 'estimate_misses explore limit_distances out_of_reach reached_directions solve_many '
-    'start_within',
-    'tracking': 'advance best_branch blend_limits chase drift fit_parabola follow formula_path '
-    'is_smooth note_demand',
+    'search': 'estimate_misses explore limit_distances out_of_reach reached_directions solve_many start_within',
+    'tracking': 'advance best_branch blend_limits chase drift fit_parabola follow formula_path is_smooth note_demand',
     'trees': 'advance_limbs search_tree search_tree_transpose settle_tree solve_outwards',
 }
 # Constants, templates, and what only kernels and tests use: Python's own.

@@ -185,9 +185,7 @@ def clamp_turn(value, low, high):
     """Return the angle nearest to value, whole turns being nothing, that is within the limits."""
     if low <= value <= high:
         return value
-    value += (
-        2.0 * pi * (ceil((low - value) / (2.0 * pi)) if value < low else floor((high - value) / (2.0 * pi)))
-    )
+    value += 2.0 * pi * (ceil((low - value) / (2.0 * pi)) if value < low else floor((high - value) / (2.0 * pi)))
     if low <= value <= high:
         return value
     return low if cos(value - low) > cos(value - high) else high

@@ -565,9 +565,7 @@ def list_solutions(
     for k in range(count):
         variants[k] = 1
         for i in range(n):
-            first[k, i], numbers[k, i] = turns_within(
-                found[k, i], start[i], limits[0, i], limits[1, i], period[i]
-            )
+            first[k, i], numbers[k, i] = turns_within(found[k, i], start[i], limits[0, i], limits[1, i], period[i])
             variants[k] *= numbers[k, i]
         most += variants[k]
     every, keys = np.empty((most, n)), np.empty((most, 2))
@@ -673,9 +671,7 @@ def sort_rows(keys, order, spare):
                 take_right = right < high
                 if take_right and left < middle:
                     a, b = order[left], order[right]
-                    take_right = keys[b, 0] < keys[a, 0] or (
-                        keys[b, 0] == keys[a, 0] and keys[b, 1] < keys[a, 1]
-                    )
+                    take_right = keys[b, 0] < keys[a, 0] or (keys[b, 0] == keys[a, 0] and keys[b, 1] < keys[a, 1])
                 if take_right:
                     spare[k] = order[right]
                     right += 1

@@ -555,9 +555,7 @@ def nearest_solution(joints, tool, limits, form, goal, options, seed, q):
                     best, least = k, move
             copy(found[best], q)
             clip(q, limits)
-            solved, position_error, direction_error = polish_and_check(
-                joints, tool, limits, goal, options, q, frames
-            )
+            solved, position_error, direction_error = polish_and_check(joints, tool, limits, goal, options, q, frames)
             count -= 1
             copy(found[count], found[best])
         if solved:

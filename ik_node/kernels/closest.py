@@ -293,9 +293,7 @@ def descend_position(joints, tool, limits, goal, q, frames, work):
 EQUAL = 1e-6  # m and rad: configurations whose errors differ by less are equally good
 SAME_BASIN = 0.02  # rad or m: two first descents that end this near continue to the same minimum
 WIDE = 3  # of every four starts, from 0: the one that is refined with other weights
-PRUNING_MARGIN = (
-    1e-4  # share by which a value may exceed the best while its descent is not carried to the end
-)
+PRUNING_MARGIN = 1e-4  # share by which a value may exceed the best while its descent is not carried to the end
 
 
 @compiled
@@ -473,9 +471,7 @@ def multistart(
             continue
         copy(q, marks[start])
         if end > 1:
-            position, direction = refine(
-                joints, tool, limits, goal, ladder, 1, end, 0.0, angle, q, frames, work
-            )
+            position, direction = refine(joints, tool, limits, goal, ladder, 1, end, 0.0, angle, q, frames, work)
         if position == inf:
             continue
         errors[count, 0], errors[count, 1] = position, direction
@@ -492,9 +488,7 @@ def multistart(
                     joints, tool, limits, goal, narrow, 1, end, 0.0, angle, table[count], frames, work
                 )
                 if errors[count, 0] < inf:
-                    restore_position(
-                        joints, tool, limits, goal, least, table[count:], errors[count:], 1, frames, work
-                    )
+                    restore_position(joints, tool, limits, goal, least, table[count:], errors[count:], 1, frames, work)
                     count += 1
                 break
         # What is best already stays as it is.
@@ -626,11 +620,7 @@ def solve_triangle_nearest(form, limits, l1, l2, end, target, theta0, seed, tria
                 reached, a2, a3 = fold(l1, l2 + phasor(a4) * end, target, side)
             gap = a2 + a3 + a4 - theta0
             gap = abs(gap - FULL_TURN * floor(gap / FULL_TURN + 0.5))
-            if (
-                not reached
-                or gap > best + 1e-9
-                or not wrap_planar_joints(form, limits, seed, a2, a3, a4, trial)
-            ):
+            if not reached or gap > best + 1e-9 or not wrap_planar_joints(form, limits, seed, a2, a3, a4, trial):
                 continue
             move = max(abs(trial[1] - seed[1]), abs(trial[2] - seed[2]), abs(trial[3] - seed[3]))
             if gap < best - 1e-9 or move < least:
@@ -962,9 +952,7 @@ FEWEST, HITS = 48, 12  # descents; that is enough if so many of them have come a
 FEWEST_OF_MANY = 150  # likewise of more than MOST_JOINTS joints, whose places are many
 MOST_JOINTS = 5
 OTHERS, STRIDE = 128, 997  # descents more where it is not, from known configurations so many columns apart
-NUMBER, ROWS, HIT = range(
-    3
-)  # entries of progress: descents done, rows in use, descents as near as the nearest
+NUMBER, ROWS, HIT = range(3)  # entries of progress: descents done, rows in use, descents as near as the nearest
 
 
 @compiled
@@ -1077,9 +1065,7 @@ def turn_in_place(joints, tool, limits, goal, ladder, table, errors, count, fram
     total = count + refine_together(
         joints, tool, limits, goal, ladder, table[count:], errors[count:], count, frames, work
     )
-    restore_position(
-        joints, tool, limits, goal, least, table[count:], errors[count:], total - count, frames, work
-    )
+    restore_position(joints, tool, limits, goal, least, table[count:], errors[count:], total - count, frames, work)
     return total
 
 
@@ -1145,9 +1131,7 @@ def least_direction_error(form, limits, goal, plane, l1, l2, q5, side, seed, bou
             return chord
     gap = solve_triangle_nearest(form, limits, l1, l2, end, target, theta0, seed, trial, q)
     half = sin(0.5 * min(gap, pi))
-    return (
-        sqrt(max(2.0 - 2.0 * (along + abs(turn)), 0.0) + 4.0 * abs(turn) * half * half) if gap < inf else inf
-    )
+    return sqrt(max(2.0 - 2.0 * (along + abs(turn)), 0.0) + 4.0 * abs(turn) * half * half) if gap < inf else inf
 
 
 @compiled
@@ -1207,18 +1191,14 @@ def scan_roll(form, limits, goal, plane, l1, l2, seed, values, scratch, table):
                 k += sense
         values[side, at] = FULL_TURN
         if chord <= best + SCAN_MARGIN:
-            least_direction_error(
-                form, limits, goal, plane, l1, l2, q5, side, seed, inf, scratch, table[count]
-            )
+            least_direction_error(form, limits, goal, plane, l1, l2, q5, side, seed, inf, scratch, table[count])
             best = min(best, chord)
             count += 1
     return count
 
 
 @compiled
-def least_distances(
-    joints, tool, limits, opened, form, goal, plane, l1, l2, seed, found, table, errors, frames, work
-):
+def least_distances(joints, tool, limits, opened, form, goal, plane, l1, l2, seed, found, table, errors, frames, work):
     """Fill table (k, 5) and errors (k, 2) [m, rad] with the least position error and where it is; returns k.
 
     Two descents give a distance that is reached. The scan by formula leaves out what cannot be nearer, and
@@ -1288,9 +1268,7 @@ def closest_parallel(
         count = kept + refine_together(
             joints, tool, opened, goal, narrow, table[kept:], errors[kept:], kept + 1, frames, work
         )
-        restore_position(
-            joints, tool, opened, goal, 0.0, table[kept:], errors[kept:], count - kept, frames, work
-        )
+        restore_position(joints, tool, opened, goal, 0.0, table[kept:], errors[kept:], count - kept, frames, work)
     for k in range(count):
         least = min(least, errors[k, 0])
     if least > EQUAL:  # out of reach: the least distance, then the direction there
@@ -1298,9 +1276,7 @@ def closest_parallel(
             joints, tool, limits, opened, form, goal, plane, l1, l2, near, found,
             table[count : count + KEPT_CANDIDATES], errors[count:], frames, work,
         )  # fmt: skip
-        count += turn_in_place(
-            joints, tool, opened, goal, narrow, table[count:], errors[count:], rows, frames, work
-        )
+        count += turn_in_place(joints, tool, opened, goal, narrow, table[count:], errors[count:], rows, frames, work)
         for k in range(count):
             least = min(least, errors[k, 0])
     if not settled:

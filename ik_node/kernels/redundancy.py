@@ -387,9 +387,7 @@ def follow(curve, number, start, limits, period, listed, marks, begin, piece, pi
                     add_member(limits, period, seed, turned, at, best, least)
                 if marks[0, s] == UNKNOWN:
                     marks[0, s], marks[1, s] = number, at
-                elif (
-                    marks[0, s] != number or s != begin or steps > 0
-                ):  # passed before, by this curve or another
+                elif marks[0, s] != number or s != begin or steps > 0:  # passed before, by this curve or another
                     if at >= 0 and marks[1, s] >= 0:
                         join(at, marks[1, s], best, least)
                     return pieces, AGAIN if marks[0, s] == number else marks[0, s]

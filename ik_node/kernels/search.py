@@ -448,9 +448,7 @@ def limit_distances(
 
 
 @compiled
-def estimate_misses(
-    joints: R2, tool: R1, limits: R2, goals: F2, options: F1, table: F2, distances: F1, misses: F1
-):
+def estimate_misses(joints: R2, tool: R1, limits: R2, goals: F2, options: F1, table: F2, distances: F1, misses: F1):
     """Write by how much [m] each of goals (N, 9) of distance -inf is missed, 0 for others, into misses (N,).
 
     A descent from the pose of table nearest to the goal tells; options weigh a direction against a position.

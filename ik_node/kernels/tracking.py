@@ -268,9 +268,7 @@ def formula_path(
     q, work = np.empty(n), np.empty((3 * n + 4, max(n, 6)))
     frames = np.empty((2 * joints.shape[0] + 3, 3))
     for k in range(goals.shape[0]):
-        counts[k], _ = formula_solutions(
-            joints, tool, limits, period, form, goals[k], options, seed, found[k]
-        )
+        counts[k], _ = formula_solutions(joints, tool, limits, period, form, goals[k], options, seed, found[k])
         for j in range(counts[k - 1] if k > 0 else 0):
             nearest = inf
             for i in range(counts[k]):

@@ -63,10 +63,7 @@ def add_normal_equations(joints, frames, goal, weight, share, parents, leaf, jac
         j = i
         while j >= 0:
             hessian[i, j] += (
-                a * jac[j, 0]
-                + b * jac[j, 1]
-                + c * jac[j, 2]
-                + w * (d * jac[j, 3] + e * jac[j, 4] + f * jac[j, 5])
+                a * jac[j, 0] + b * jac[j, 1] + c * jac[j, 2] + w * (d * jac[j, 3] + e * jac[j, 4] + f * jac[j, 5])
             )
             j = parents[j]
         i = parents[i]
@@ -140,9 +137,7 @@ def all_met(errors, position_goal, chord_goal):
 
 
 @compiled
-def descend_tree(
-    joints, tools, rows, parents, leaves, limits, goals, weights, options, q, frames, errors, work
-):
+def descend_tree(joints, tools, rows, parents, leaves, limits, goals, weights, options, q, frames, errors, work):
     """Bounded Levenberg-Marquardt over all tools from q (n,), in place, as methods/lm.py does for one.
 
     errors (K, 2): left as tree_errors writes them. work (3 n + 5, max(n, 6, K)): scratch. Returns the cost.
@@ -175,9 +170,7 @@ def descend_tree(
             )
         floor = 0.0
         for i in range(n):
-            outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (
-                q[i] >= limits[1, i] and gradient[i] > 0.0
-            )
+            outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (q[i] >= limits[1, i] and gradient[i] > 0.0)
             free[i] = 0.0 if outward else 1.0
             floor = max(floor, LEAST_DAMPING * hessian[i, i])
         new, better = cost, False
@@ -409,9 +402,7 @@ def descend_by_transpose(
             normal_equations(own, frames, goals[k], options[WEIGHT], jac, hessian, gradient)
             steepest = 0.0
             for i in range(n):
-                outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (
-                    q[i] >= limits[1, i] and gradient[i] > 0.0
-                )
+                outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (q[i] >= limits[1, i] and gradient[i] > 0.0)
                 if outward:
                     gradient[i] = 0.0
                 steepest = max(steepest, abs(gradient[i]))
@@ -499,9 +490,7 @@ def solve_outwards(
     """
     copy(seed, q)
     if joint < 0:
-        return solve_limbs(
-            trunk, mounts, rows, joints, tools, limits, forms, columns, goals, options, seed, q, errors
-        )
+        return solve_limbs(trunk, mounts, rows, joints, tools, limits, forms, columns, goals, options, seed, q, errors)
     low, high, step, finest = span[0], span[1], span[2], span[3]
     start = min(max(seed[joint], low), high)
     if not isfinite(high - low):
@@ -513,9 +502,7 @@ def solve_outwards(
             if (number == 0 and sign < 0.0) or (number > 0 and not low < before < high and before != start):
                 continue
             q[joint] = min(max(start + sign * number * step, low), high)
-            if solve_limbs(
-                trunk, mounts, rows, joints, tools, limits, forms, columns, goals, options, seed, q, errors
-            ):
+            if solve_limbs(trunk, mounts, rows, joints, tools, limits, forms, columns, goals, options, seed, q, errors):
                 found, fails = q[joint], before
                 break
         if found < inf:
@@ -527,9 +514,7 @@ def solve_outwards(
     trial, spare = q.copy(), errors.copy()
     while abs(found - fails) > finest:
         trial[joint] = 0.5 * (found + fails)
-        if solve_limbs(
-            trunk, mounts, rows, joints, tools, limits, forms, columns, goals, options, seed, trial, spare
-        ):
+        if solve_limbs(trunk, mounts, rows, joints, tools, limits, forms, columns, goals, options, seed, trial, spare):
             found = trial[joint]
             copy(trial, q)
             for k in range(errors.shape[0]):

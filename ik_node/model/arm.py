@@ -135,9 +135,7 @@ def _hand(robot: Robot, paths: Sequence[Sequence[Joint]]) -> str:
     return shared[-1].child if shared else robot.root
 
 
-def _frame_between(
-    robot: Robot, paths: Sequence[Sequence[Joint]], hand: str, leaves: Mapping[str, int]
-) -> str | None:
+def _frame_between(robot: Robot, paths: Sequence[Sequence[Joint]], hand: str, leaves: Mapping[str, int]) -> str | None:
     """Return the frame between the fingers at the ends of paths, as in default_tip."""
     if not all(path[-1].movable for path in paths):
         return None
@@ -205,9 +203,7 @@ def _note(robot: Robot, tip: str, leaves: Mapping[str, int], jaw: Joint | None) 
 
     jaw: which the arm leaves out.
     """
-    others = sorted(
-        (leaf for leaf, count in leaves.items() if count and leaf != tip), key=lambda x: -leaves[x]
-    )
+    others = sorted((leaf for leaf, count in leaves.items() if count and leaf != tip), key=lambda x: -leaves[x])
     parts = []
     if others:
         more = f' and {len(others) - SHOWN_TIPS} more' if len(others) > SHOWN_TIPS else ''
@@ -230,9 +226,7 @@ def _note(robot: Robot, tip: str, leaves: Mapping[str, int], jaw: Joint | None) 
 RANK_TOLERANCE = 1e-6  # singular values below this share of the largest count as zero
 
 
-def random_jacobians(
-    jacobian: Callable[[Array], Array], prismatic: NDArray[np.bool_], reach: float
-) -> list[Array]:
+def random_jacobians(jacobian: Callable[[Array], Array], prismatic: NDArray[np.bool_], reach: float) -> list[Array]:
     """Return Jacobians (6, n) at random configurations, lengths as shares of the reach [m]."""
     rng = np.random.default_rng(0)
     scale = np.array([1 / reach, 1 / reach, 1 / reach, 1.0, 1.0, 1.0])[:, None]
@@ -343,18 +337,14 @@ class Arm:
         self.upper = frozen(np.array([joint.upper for joint in variables]))
         self.velocity = frozen(np.array([joint.velocity for joint in variables]))
         axes = np.column_stack([self.tool_axis, self.tool_lateral])
-        self.joints, self.tool = map(
-            frozen, zero_pose(chain, drivers, self.joint_names, self.tool_point, axes)
-        )
+        self.joints, self.tool = map(frozen, zero_pose(chain, drivers, self.joint_names, self.tool_point, axes))
         doubts = doubtful_limits(self.spans) + doubtful_lengths(self._lengths(list(drivers)))
         self.warnings = (*robot.warnings, *doubts, *((note,) if note else ()))
         self.balls = tuple(ball for ball in robot.balls if set(ball.joints) <= set(self.joint_names))
         self.limits = frozen(np.vstack([self.lower, self.upper, *self._ball_rows(chain)]))
         ratios = self.joints[:, arrays.RATIO]
         odd = set(self.joints[ratios != np.round(ratios), arrays.VARIABLE].astype(int))
-        self.period = frozen(
-            np.array([0.0 if self.prismatic[i] or i in odd else 2 * np.pi for i in range(self.n)])
-        )
+        self.period = frozen(np.array([0.0 if self.prismatic[i] or i in odd else 2 * np.pi for i in range(self.n)]))
 
     @classmethod
     def from_urdf(cls, xml_text: str, tip_link: str | None = None, **tool: Any) -> Arm:

@@ -75,9 +75,7 @@ class Ball:
     def swing_joints(self) -> tuple[str, ...]:
         """The joints that swing it."""
         first, middle, last = self.joints
-        return {Order.TWIST_LAST: (first, middle), Order.TWIST_FIRST: (middle, last)}.get(
-            self.order, (middle,)
-        )
+        return {Order.TWIST_LAST: (first, middle), Order.TWIST_FIRST: (middle, last)}.get(self.order, (middle,))
 
     @property
     def twist_joints(self) -> tuple[str, ...]:
@@ -93,10 +91,7 @@ class Ball:
             swing = f'up to {self.swing:.4g} rad'
         if self.twist != ANY:
             twist = f'from {self.twist[0]:.4g} to {self.twist[1]:.4g} rad'
-        return (
-            f'joints {", ".join(self.joints)} form a ball joint: swing by {swung} {swing}, '
-            f'twist by {turned} {twist}'
-        )
+        return f'joints {", ".join(self.joints)} form a ball joint: swing by {swung} {swing}, twist by {turned} {twist}'
 
     def with_margins(self, margins: Mapping[str, float]) -> Ball:
         """Return it with limits moved inwards by the largest of margins [rad], by name, of their joints."""
@@ -177,9 +172,7 @@ def find_balls(joints: Mapping[str, Joint]) -> tuple[Ball, ...]:
     for joint in joints.values():
         below.setdefault(joint.parent, []).append(joint)
     mimics = [joint for joint in joints.values() if joint.mimic is not None]
-    bound = {joint.name for joint in mimics} | {
-        joint.mimic.joint for joint in mimics if joint.mimic is not None
-    }
+    bound = {joint.name for joint in mimics} | {joint.mimic.joint for joint in mimics if joint.mimic is not None}
     balls: list[Ball] = []
     taken: set[str] = set()
     for first in joints.values():

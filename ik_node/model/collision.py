@@ -132,9 +132,7 @@ def collision_shapes(text: str, mesh_path: str) -> tuple[list[CollisionShape], l
                 geometry = _geometry(coal, collision.find('geometry'), mesh_path)
             except Exception as error:  # an unreadable mesh file too must not reject the arm
                 reason = str(error) if isinstance(error, IkError) else f'{type(error).__name__}: {error}'
-                notes.append(
-                    f'a collision shape of link {quoted(link)} is left out: {" ".join(reason.split())}'
-                )
+                notes.append(f'a collision shape of link {quoted(link)} is left out: {" ".join(reason.split())}')
                 continue
             pose = _origin(collision.find('origin'))
             geometry.computeLocalAABB()
@@ -322,9 +320,7 @@ class SelfCollision:
         self._shapes = shapes
         self._bodies = bodies = Bodies(robot)
         self._rows = [joints.names.index(joint.name) for joint in bodies.joints]
-        self._movers = bodies.movers(
-            [robot.driver(joint.name).joint in arm_joints for joint in bodies.joints]
-        )
+        self._movers = bodies.movers([robot.driver(joint.name).joint in arm_joints for joint in bodies.joints])
         self._all_movers = bodies.movers([True] * len(bodies.joints))
         self._body = np.array([bodies.of_link[shape.link][0] for shape in shapes], dtype=np.int64)
         links = np.array([bodies.of_link[shape.link][1] for shape in shapes]).reshape(-1, 4, 4)

@@ -76,9 +76,7 @@ def load_mesh(name: str, mesh_path: str | os.PathLike[str] = '') -> Any:
     path = find_mesh(name, mesh_path)
     check_mesh(path)
     scene = trimesh.load_scene(path)
-    if (
-        path.suffix.lower() == '.dae' and scene.units is not None
-    ):  # RViz applies it, too; other kinds have none
+    if path.suffix.lower() == '.dae' and scene.units is not None:  # RViz applies it, too; other kinds have none
         scene = scene.convert_units('meters')
     return scene
 

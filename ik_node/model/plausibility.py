@@ -68,9 +68,7 @@ class Span:
         return f'{value:.6g} {self.unit}, its limits are {self.lower:.4g} to {self.upper:.4g} {self.unit}'
 
 
-def spans_of(
-    names: Iterable[str], lower: Array, upper: Array, velocity: Array, prismatic: Array
-) -> list[Span]:
+def spans_of(names: Iterable[str], lower: Array, upper: Array, velocity: Array, prismatic: Array) -> list[Span]:
     """Return the spans of joints from their names and limits, each (n,)."""
     rows = (values.tolist() for values in (lower, upper, velocity, prismatic))
     return [Span(*row) for row in zip(names, *rows, strict=True)]
@@ -183,8 +181,7 @@ def doubtful_mesh(size: float) -> str:
     if not size > LONGEST:
         return ''
     return (
-        f'it is {size:.4g} m large: URDF meshes are in metres, is this one in millimetres '
-        '(scale="0.001 0.001 0.001")?'
+        f'it is {size:.4g} m large: URDF meshes are in metres, is this one in millimetres (scale="0.001 0.001 0.001")?'
     )
 
 

@@ -205,9 +205,7 @@ class Robot:
         for name, value in values.items():
             self._check_joint(name)
             if not _is_finite(value):
-                raise InputError(
-                    f'the value of joint {quoted(name)} must be a finite number, got {safe_repr(value)}'
-                )
+                raise InputError(f'the value of joint {quoted(name)} must be a finite number, got {safe_repr(value)}')
 
 
 def _is_finite(value: Any) -> bool:
@@ -267,6 +265,4 @@ class JointSet:
 
     def filled(self, values: Mapping[str, float]) -> Array:
         """Return (n,): the given values, and Joint.rest for the others."""
-        return np.array(
-            [values.get(name, rest) for name, rest in zip(self.variables, self.rest, strict=True)]
-        )
+        return np.array([values.get(name, rest) for name, rest in zip(self.variables, self.rest, strict=True)])

@@ -61,15 +61,8 @@ class Tree:
             raise InputError(f'tools must name at least one Tool, got {safe_repr(tools)}')
         for name, tool in tools.items():
             if not isinstance(name, str) or not name or not isinstance(tool, Tool):
-                raise InputError(
-                    f'tools must be of type Tool, by name, got {safe_repr(name)}: {safe_repr(tool)}'
-                )
-        self._join(
-            {
-                name: Arm(robot, tool.tip_link, tool.axis, tool.point, base_link)
-                for name, tool in tools.items()
-            }
-        )
+                raise InputError(f'tools must be of type Tool, by name, got {safe_repr(name)}: {safe_repr(tool)}')
+        self._join({name: Arm(robot, tool.tip_link, tool.axis, tool.point, base_link) for name, tool in tools.items()})
 
     @classmethod
     def of(cls, arms: Mapping[str, Arm]) -> Tree:
@@ -82,9 +75,7 @@ class Tree:
         first = next(iter(arms.values()))
         self.robot, self.name, self.base_link = first.robot, first.name, first.base_link
         self.arms = dict(arms)
-        self.joint_names = tuple(
-            dict.fromkeys(joint for arm in self.arms.values() for joint in arm.joint_names)
-        )
+        self.joint_names = tuple(dict.fromkeys(joint for arm in self.arms.values() for joint in arm.joint_names))
         self.n = len(self.joint_names)
         self.columns = {
             name: frozen(np.array([self.joint_names.index(joint) for joint in arm.joint_names]))
@@ -133,9 +124,7 @@ class Tree:
         users = np.zeros(self.n, dtype=int)
         for name in names:
             users[self.columns[name]] += 1
-        return {
-            name: int(np.flatnonzero(users[self.columns[name]] > 1).max(initial=-1)) + 1 for name in names
-        }
+        return {name: int(np.flatnonzero(users[self.columns[name]] > 1).max(initial=-1)) + 1 for name in names}
 
     @property
     def middle(self) -> Array:

@@ -40,8 +40,7 @@ def pose_matrix(pose: Pose) -> Array:
     length = math.hypot(*quat_xyzw)
     if abs(length - 1.0) > UNIT_TOLERANCE:
         raise InputError(
-            f'the quaternion must have length 1 (within {UNIT_TOLERANCE}), '
-            f'got {quat_xyzw} of length {length:.6g}'
+            f'the quaternion must have length 1 (within {UNIT_TOLERANCE}), got {quat_xyzw} of length {length:.6g}'
         )
     T = np.eye(4)
     T[:3, 3] = point_array(pose.position)
@@ -98,9 +97,7 @@ def joint_values(message: JointState, known: Iterable[str]) -> dict[str, float]:
     known = set(known)
     unknown = [name for name in values if name not in known]
     if unknown:
-        raise InputError(
-            f'unknown joints: {join_names(unknown)}; joints: {join_names(sorted(known), unknown[0])}'
-        )
+        raise InputError(f'unknown joints: {join_names(unknown)}; joints: {join_names(sorted(known), unknown[0])}')
     infinite = [name for name, value in values.items() if not math.isfinite(value)]
     if infinite:
         raise InputError(f'positions must be finite, but are not finite: {join_names(infinite)}')
@@ -122,9 +119,7 @@ def values_by_name(message: JointState) -> dict[str, float]:
     """
     names, positions = list(message.name), list(message.position)
     if not names or len(names) != len(positions):
-        raise InputError(
-            f'one position per name is needed, got {len(positions)} positions for {len(names)} names'
-        )
+        raise InputError(f'one position per name is needed, got {len(positions)} positions for {len(names)} names')
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(f'every joint may be given only once; given twice: {join_names(twice)}')

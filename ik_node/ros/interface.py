@@ -376,9 +376,7 @@ class TeleopInterface:
         while not self._closing and self._node.context.ok():
             period = 1.0 / self._settings().publish_rate
             with self._changed:
-                self._changed.wait_for(
-                    lambda: self._closing or self._new, None if self._command is None else period
-                )
+                self._changed.wait_for(lambda: self._closing or self._new, None if self._command is None else period)
             self.step()
 
     def step(self) -> None:

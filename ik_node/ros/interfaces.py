@@ -314,9 +314,7 @@ FK_JOINT_STATES = SubscribedTopic(
     STREAM,
     MANY_JOINTS,
 )
-DELTA_TWIST = SubscribedTopic(
-    '~/delta_twist_cmds', 'geometry_msgs/TwistStamped', 'velocity of the tool', NEWEST
-)
+DELTA_TWIST = SubscribedTopic('~/delta_twist_cmds', 'geometry_msgs/TwistStamped', 'velocity of the tool', NEWEST)
 DELTA_JOINTS = SubscribedTopic(
     '~/delta_joint_cmds', 'control_msgs/JointJog or sensor_msgs/JointState', 'velocities of joints', NEWEST
 )
@@ -405,9 +403,7 @@ FK_POSE = PublishedTopic(
     STREAM,
 )
 
-PAUSE_SERVO = Service(
-    '~/pause_servo', 'std_srvs/SetBool', 'ignores teleoperation commands, or accepts them again'
-)
+PAUSE_SERVO = Service('~/pause_servo', 'std_srvs/SetBool', 'ignores teleoperation commands, or accepts them again')
 SWITCH_COMMAND_TYPE = Service(
     '~/switch_command_type',
     'moveit_msgs/ServoCommandType',

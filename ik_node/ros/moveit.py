@@ -104,9 +104,7 @@ def inverse(query: Query, request: Any) -> tuple[JointState, str]:
     """
     for name in CONSTRAINTS:
         if getattr(request.constraints, name):
-            raise RejectedError(
-                Code.INVALID_GOAL_CONSTRAINTS, f'{name} are not supported, only poses of tools'
-            )
+            raise RejectedError(Code.INVALID_GOAL_CONSTRAINTS, f'{name} are not supported, only poses of tools')
     values = _state(query, request.robot_state)
     goals = _goals(query, request)
     checkers = _checkers(query, request, goals)
@@ -143,9 +141,7 @@ def forward(query: Query, request: Any) -> tuple[list[PoseStamped], list[str], s
     """
     model = query.arm.model
     if not request.fk_link_names:
-        raise RejectedError(
-            Code.INVALID_LINK_NAME, f'no link is given; links: {join_names(model.robot.links)}'
-        )
+        raise RejectedError(Code.INVALID_LINK_NAME, f'no link is given; links: {join_names(model.robot.links)}')
     values = _state(query, request.robot_state)
     try:
         T_frame_base = np.linalg.inv(query.frames.in_base(request.header, model, values))
@@ -160,9 +156,7 @@ def forward(query: Query, request: Any) -> tuple[list[PoseStamped], list[str], s
             links.append(link)
     unknown = [link for link in request.fk_link_names if link not in links]
     said = (
-        f'unknown links: {join_names(unknown)}; links: {join_names(model.robot.links, unknown[0])}'
-        if unknown
-        else ''
+        f'unknown links: {join_names(unknown)}; links: {join_names(model.robot.links, unknown[0])}' if unknown else ''
     )
     return poses, links, said
 
@@ -179,8 +173,7 @@ def _state(query: Query, state: Any) -> Array:
         if not named.keys() & set(joints.names):
             raise RejectedError(
                 Code.INVALID_ROBOT_STATE,
-                f'robot_state has no joint of this robot ({join_names(joints.names)}), got '
-                f'{join_names(named)}',
+                f'robot_state has no joint of this robot ({join_names(joints.names)}), got {join_names(named)}',
             )
     unknown = [
         name
@@ -206,8 +199,7 @@ def _goals(query: Query, request: Any) -> dict[str, Goal]:
     if len(poses) != len(links):
         raise RejectedError(
             Code.INVALID_LINK_NAME,
-            'pose_stamped_vector and ik_link_names must have the same length, '
-            f'got {len(poses)} and {len(links)}',
+            f'pose_stamped_vector and ik_link_names must have the same length, got {len(poses)} and {len(links)}',
         )
     goals: dict[str, Goal] = {}
     for pose, link in zip(poses, links, strict=True):
@@ -274,9 +266,7 @@ def _checkers(query: Query, request: Any, tools: Collection[str]) -> list[SelfCo
     return found
 
 
-def _alone(
-    query: Query, goals: Mapping[str, Goal], values: Array, clock: Clock
-) -> Iterator[dict[str, Solution]]:
+def _alone(query: Query, goals: Mapping[str, Goal], values: Array, clock: Clock) -> Iterator[dict[str, Solution]]:
     """Yield solutions for one tool, the least roll error first; of equal ones that nearest to values (n,)."""
     ((tool, goal),) = goals.items()
     own = query.arms[tool].tool
@@ -296,9 +286,7 @@ def _turned(solution: Solution) -> float:
     return turned if turned > TURNED else 0.0
 
 
-def _together(
-    query: Query, goals: Mapping[str, Goal], values: Array, clock: Clock
-) -> Iterator[dict[str, Solution]]:
+def _together(query: Query, goals: Mapping[str, Goal], values: Array, clock: Clock) -> Iterator[dict[str, Solution]]:
     """Yield the solution for several tools that is nearest to values (n,)."""
     found: dict[str, Solution] = {}
     for model in dict.fromkeys(query.arms[tool].model for tool in goals):
@@ -452,9 +440,7 @@ class MoveItServices:
             waited = steady() - arrival
             if waited > timeout:
                 raise RejectedError(Code.TIMED_OUT, f'waited {waited:.3g} s, timeout {timeout:g} s')
-            _respond(
-                response, self._node, Code.SUCCESS, answer(request, response, self._query(timeout - waited))
-            )
+            _respond(response, self._node, Code.SUCCESS, answer(request, response, self._query(timeout - waited)))
         except RejectedError as rejection:
             _respond(response, self._node, rejection.code, str(rejection))
         except Exception as error:

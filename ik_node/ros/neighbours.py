@@ -177,9 +177,7 @@ class Neighbours:
     cards, or did not within LATE.
     """
 
-    def __init__(
-        self, node: Node, program: str, changed: Callable[[], None] = lambda: None, **about: Any
-    ) -> None:
+    def __init__(self, node: Node, program: str, changed: Callable[[], None] = lambda: None, **about: Any) -> None:
         """about: fields of the card; topics need not be full names."""
         self._node, self._changed = node, changed
         self._received: dict[str, _Received] = {}

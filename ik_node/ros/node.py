@@ -301,9 +301,7 @@ class GoalThreads:
         except Exception:
             if not self._closing.is_set() and node.context.ok():
                 error = traceback.format_exc()
-                node.get_logger().error(
-                    f'unexpected error, please report it: {error}', throttle_duration_sec=10.0
-                )
+                node.get_logger().error(f'unexpected error, please report it: {error}', throttle_duration_sec=10.0)
                 self._closing.wait(AFTER_ERROR)
 
     def _until_drawing(self) -> float | None:
@@ -350,9 +348,7 @@ class MeasuredWatch:
         self._checked = self._quiet_until = float('-inf')
         self._auto = True
         self.topic, self.offered = self._measured.removeprefix('/'), False
-        self._offered = (
-            False  # measurements have a publisher, or had one that was heard, or are always needed
-        )
+        self._offered = False  # measurements have a publisher, or had one that was heard, or are always needed
         self.heard = False  # a measurement has arrived
         self.expected = False
         self.alone = True
@@ -378,9 +374,7 @@ class MeasuredWatch:
         had = self._offered and self.heard
         self._offered = self._auto and (had or self._always or self.offered)
         self.expected = wait_for_measured == 'true' or self._offered
-        self.alone = (
-            self._commands == self._measured or graph.count_publishers(self._node, self._commands) <= 1
-        )
+        self.alone = self._commands == self._measured or graph.count_publishers(self._node, self._commands) <= 1
         return True
 
     def age(self, stamp: float | None, now: float, since_1970: float) -> float:
@@ -902,8 +896,7 @@ class IkNode(ManagedNode):
             self._clear_driver,
         )
         self._tools = [
-            ToolInterface(shared, tool, partial(self._settings_of, tool), self._outputs)
-            for tool in self._settings.arms
+            ToolInterface(shared, tool, partial(self._settings_of, tool), self._outputs) for tool in self._settings.arms
         ]
         self._description_handler = DescriptionHandler(
             self._tools,

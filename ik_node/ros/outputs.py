@@ -158,9 +158,7 @@ STAMP = slice(4, 12)  # bytes of the header of a serialized message, behind 4 th
 SOON = 0.01  # [s] minimum time to the first point of a motion that starts on reception
 
 
-def trajectory_message(
-    trajectory: JointTrajectory, stamp: Time | None, late: float = 0.0
-) -> JointTrajectoryMessage:
+def trajectory_message(trajectory: JointTrajectory, stamp: Time | None, late: float = 0.0) -> JointTrajectoryMessage:
     """Return the message. stamp: of time 0, None if the clock of the controller is not known.
 
     Without a stamp the motion begins when the controller receives it, late [s] after time 0, and must not
@@ -299,7 +297,5 @@ def output_names(text: str) -> tuple[str, ...]:
         if name not in NAMES:
             raise InputError(f'parameter output must be one of {", ".join(NAMES)}, got {quoted(name)}')
     if len(set(names) - {DISPLAY_ONLY}) > 1:
-        raise InputError(
-            f'parameter output may name only one output besides {DISPLAY_ONLY}, got {quoted(text)}'
-        )
+        raise InputError(f'parameter output may name only one output besides {DISPLAY_ONLY}, got {quoted(text)}')
     return names

@@ -116,9 +116,7 @@ def warn_of_unknown(node: Node) -> None:
                 f'by the argument {ONLY_IN_PYTHON[name]} of IkSolver'
             )
         elif not (node.has_parameter(name) or name in of_ik_node or tool_parameter or name.startswith(QOS)):
-            node.get_logger().warning(
-                f'there is no parameter "{name}"; parameters: {join_names(names, name)}'
-            )
+            node.get_logger().warning(f'there is no parameter "{name}"; parameters: {join_names(names, name)}')
 
 
 def _plain(value: Any) -> Any:

@@ -69,9 +69,7 @@ LEVELS = {
 STATUSES = ('', *(status.value for status in Status), 'rejected')  # ~/goal_state publishes their index
 # The keys of ~/status and the numbers of ~/goal_state, each with its meaning.
 KEYS = {
-    'status': 'of a goal: '
-    + ', '.join(f'`{status}`' for status in STATUSES[1:])
-    + '; else the same as `state`',
+    'status': 'of a goal: ' + ', '.join(f'`{status}`' for status in STATUSES[1:]) + '; else the same as `state`',
     'state': 'of a goal: `moving` once it is accepted, `arrived`, `held`, `stopped` before it arrived, '
     '`rejected`; of the arm: `waiting`, `ready`, `stopped`, `faulted`, `hand-guided`, `late` while the '
     'motion waits for measurements, then `continuing`, or its present state',
@@ -88,8 +86,7 @@ KEYS = {
 NUMBERS = {
     'goal': 'number of the goal, 0 before the first',
     'state': 'state of the arm: ' + ', '.join(f'{state.code} {state.value}' for state in State),
-    'status': 'status of the goal: '
-    + ', '.join(f'{code} {status or "none"}' for code, status in enumerate(STATUSES)),
+    'status': 'status of the goal: ' + ', '.join(f'{code} {status or "none"}' for code, status in enumerate(STATUSES)),
     'position_error': 'm',
     'direction_error': 'rad',
     'distance_left': 'largest joint move left [rad or m]',

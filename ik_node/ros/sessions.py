@@ -95,9 +95,7 @@ def join(program: str) -> None:
     found = sessions()
     if len(found) > 1:
         listed = '; '.join(map(str, found))
-        raise InputError(
-            f'several arms are running: choose one with {DOMAIN}={found[0].domain}, for example. {listed}'
-        )
+        raise InputError(f'several arms are running: choose one with {DOMAIN}={found[0].domain}, for example. {listed}')
     if found:
         os.environ[DOMAIN] = str(found[0].domain)
         os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'

@@ -131,9 +131,7 @@ class Diagnostics:
         level = LEVELS.get(arm.state, Level.WARN if arm.reason else Level.OK)
         values: dict[str, Any] = {
             'state': arm.state.value,
-            'torque': 'unknown'
-            if arm.state in NOT_MEASURED
-            else f'{len(arm.powered)} of {len(self._joints)} joints',
+            'torque': 'unknown' if arm.state in NOT_MEASURED else f'{len(arm.powered)} of {len(self._joints)} joints',
             'rate': f'{arm.rate:.1f}',
             'retries': arm.retries,
             'commands beyond a limit': arm.beyond,
@@ -208,9 +206,7 @@ class Calibrator:
         self._memory = memory
         self._recall()
         zeros = {**ticks_now(self._profile, load_zeros(self._path()), memory), **self._zeros}
-        found = calibrate(
-            self._profile, memory, self._settings.zero_from, zeros, self._limits, self._file(memory)
-        )
+        found = calibrate(self._profile, memory, self._settings.zero_from, zeros, self._limits, self._file(memory))
         messages = found.notes, found.warnings
         if messages != self._logged:
             self._logged = messages
@@ -346,9 +342,7 @@ class IncomingCommands:
         """Raise InputError unless a command with a stamp may be carried out."""
         self._check_age(age_of(stamp, self._node.get_clock().now().nanoseconds), 'its stamp')
         if sent := info.get('source_timestamp') or 0:
-            self._check_age(
-                (self._system.now().nanoseconds - sent) / NS_PER_S, 'the time at which it was sent'
-            )
+            self._check_age((self._system.now().nanoseconds - sent) / NS_PER_S, 'the time at which it was sent')
         self._check_sender(info.get('publication_sequence_number'), steady())
 
     def _check_age(self, age: float, by: str) -> None:
@@ -432,9 +426,7 @@ class ServosNode(ClosableNode):
             service.provide(self, serve, group=beside, by=self._urgent.node)
         self.create_timer(1.0, self._diagnose)
         self.create_timer(60.0, lambda: self._files.submit(self._store_learned))
-        on_change(
-            self, lambda: self._settings, lambda new: read_pose(new.known_pose, profile.names), self._apply
-        )
+        on_change(self, lambda: self._settings, lambda new: read_pose(new.known_pose, profile.names), self._apply)
 
     def start_threads(self) -> None:
         """Start the threads; that of the arm does what step() does once."""
@@ -480,9 +472,7 @@ class ServosNode(ClosableNode):
         elif len(left) == len(self._arm.profile.names):
             log.info('the servos continue to hold the arm: switch their power off, or start ik_servos again')
         elif left:
-            log.warning(
-                f'only {join_names(left)} still have torque: support the arm, and switch its power off'
-            )
+            log.warning(f'only {join_names(left)} still have torque: support the arm, and switch its power off')
 
     def close(self) -> None:
         """End the thread of the arm, and the node."""
@@ -573,12 +563,7 @@ class ServosNode(ClosableNode):
     def _switch_on(self) -> None:
         """Switch the torque on at the start, if that is set; again while the bus prevents it."""
         idle = self._attempt is None or self._attempt.done()
-        if (
-            idle
-            and self._torque_pending
-            and not self._blocked
-            and self._arm.snapshot.state is ArmState.PASSIVE
-        ):
+        if idle and self._torque_pending and not self._blocked and self._arm.snapshot.state is ArmState.PASSIVE:
             self._attempt = self._arm.request_torque(True)
             self._attempt.add_done_callback(self._on_attempt)
 
@@ -653,9 +638,7 @@ def refusal(arm: ArmSnapshot) -> str:
     if arm.state in NOT_MEASURED:
         return f'the driver does not measure the servos: {arm.reason}'
     if arm.state not in POWERED:
-        return (
-            f'the servos have no torque: {arm.reason or "switch it on with ik_servos/torque or on the page"}'
-        )
+        return f'the servos have no torque: {arm.reason or "switch it on with ik_servos/torque or on the page"}'
     return f'the driver is on hold: {cleared}' if arm.latched else ''
 
 

@@ -34,9 +34,7 @@ class ServoSettings:
         'ik_node. Empty: the one that the profile names',
         read_only=True,
     )
-    xacro_args: str = parameter(
-        '', "arguments of a .xacro file, such as 'dof:=5 gripper:=true'", read_only=True
-    )
+    xacro_args: str = parameter('', "arguments of a .xacro file, such as 'dof:=5 gripper:=true'", read_only=True)
     calibration: str = parameter(
         MEMORY,
         'where to read the calibration: "memory" (EEPROM of the servos), "lerobot" (EEPROM and the matching '

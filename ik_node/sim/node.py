@@ -41,13 +41,9 @@ class PlantNode(ClosableNode):
         if settings.robot_description and settings.urdf_file:
             raise InputError('parameters robot_description and urdf_file are both set; set only one of them')
         self._publisher = self.create_publisher(JointState, 'joint_states', STREAM)
-        self._met = Neighbours(
-            self, 'ik_plant', self._mind_neighbours, since=time.time(), measures=['joint_states']
-        )
+        self._met = Neighbours(self, 'ik_plant', self._mind_neighbours, since=time.time(), measures=['joint_states'])
         if settings.robot_description or settings.urdf_file:
-            self._build(
-                settings.robot_description or load_description(settings.urdf_file, settings.xacro_args)
-            )
+            self._build(settings.robot_description or load_description(settings.urdf_file, settings.xacro_args))
         else:
             DESCRIPTION.subscription(self, self._describe)
             self.get_logger().info('waiting for robot_description')
@@ -79,9 +75,7 @@ class PlantNode(ClosableNode):
         self._text = text
         self.get_logger().info(f'simulating {len(self._plant.names)} joints')
 
-    def _take(
-        self, command: Callable[[Any, NodeTime], Callable[[Controllers, float], None]], message: Any
-    ) -> None:
+    def _take(self, command: Callable[[Any, NodeTime], Callable[[Controllers, float], None]], message: Any) -> None:
         if self._plant is not None:
             self._plant.command(command(message, self._time), self._time.now())
 

@@ -25,15 +25,9 @@ from ik_node.settings import check, parameter
 class PlantSettings:
     """The parameters of ik_plant."""
 
-    robot_description: str = parameter(
-        '', 'URDF text; if empty, urdf_file or the topic is used', read_only=True
-    )
-    urdf_file: str = parameter(
-        '', 'path of a .urdf or .xacro file. If it is empty, the topic is used', read_only=True
-    )
-    xacro_args: str = parameter(
-        '', "arguments of a .xacro file, such as 'dof:=5 gripper:=true'", read_only=True
-    )
+    robot_description: str = parameter('', 'URDF text; if empty, urdf_file or the topic is used', read_only=True)
+    urdf_file: str = parameter('', 'path of a .urdf or .xacro file. If it is empty, the topic is used', read_only=True)
+    xacro_args: str = parameter('', "arguments of a .xacro file, such as 'dof:=5 gripper:=true'", read_only=True)
     tools: tuple[str, ...] = parameter(
         ('',),
         "names of the tools, as in ik_node. Each has a trajectory controller. The default [''] "
@@ -50,9 +44,7 @@ class PlantSettings:
         'initial positions of the independent joints [rad, m]. A single value applies to every joint',
         read_only=True,
     )
-    publish_rate: float = parameter(
-        100.0, 'joint_states per second [Hz]', low=1.0, high=1000.0, read_only=True
-    )
+    publish_rate: float = parameter(100.0, 'joint_states per second [Hz]', low=1.0, high=1000.0, read_only=True)
     update_rate: float = parameter(
         100.0, 'periods of the controllers per second [Hz]', low=1.0, high=500.0, read_only=True
     )
@@ -69,9 +61,7 @@ class PlantSettings:
         high=1.0,
         read_only=True,
     )
-    backlash: float = parameter(
-        0.0, 'play between motor and joint [rad, m]', low=0.0, high=1.0, read_only=True
-    )
+    backlash: float = parameter(0.0, 'play between motor and joint [rad, m]', low=0.0, high=1.0, read_only=True)
 
     def __post_init__(self) -> None:
         check(self)
@@ -122,16 +112,12 @@ class Controllers:
     acceleration: of the targets (n,), 0 unless a trajectory is followed.
     """
 
-    def __init__(
-        self, names: Sequence[str], controlled: Sequence[str], start: Array, period: float = PERIOD
-    ) -> None:
+    def __init__(self, names: Sequence[str], controlled: Sequence[str], start: Array, period: float = PERIOD) -> None:
         """period: of the controller manager [s]."""
         self._names = {name: i for i, name in enumerate(names)}
         unknown = [name for name in controlled if name not in self._names]
         if unknown:
-            raise InputError(
-                f'controller_joints {join_names(unknown)} do not exist; joints: {join_names(names)}'
-            )
+            raise InputError(f'controller_joints {join_names(unknown)} do not exist; joints: {join_names(names)}')
         self._controlled = np.array([self._names[name] for name in controlled])
         self._position, self.velocity = start.copy(), np.zeros(start.size)
         self.acceleration = np.zeros(start.size)
@@ -172,9 +158,7 @@ class Controllers:
         if stamp is not None and stamp + times[-1] < now:
             raise InputError(f'a trajectory must not end in the past, it ends at {stamp + times[-1]:.3f} s')
         self._taken = [each for each in self._taken if not np.isin(each.joints, index).any()]
-        self._taken.append(
-            _Trajectory(index, stamp, np.array(times), places, speeds, rates[0] if rates else None)
-        )
+        self._taken.append(_Trajectory(index, stamp, np.array(times), places, speeds, rates[0] if rates else None))
 
     def forward(self, positions: Sequence[float]) -> None:
         """Take a list of positions. Raises InputError unless there is a finite one for each joint."""
@@ -184,9 +168,7 @@ class Controllers:
         """Take positions by name, of the joints that there are. Raises InputError for a bad message."""
         known = dict(zip(names, positions, strict=False))
         if len(known) != len(names) or len(names) != len(positions):
-            raise InputError(
-                f'one position per name is needed, got {join_names(names)} and {list(positions)}'
-            )
+            raise InputError(f'one position per name is needed, got {join_names(names)} and {list(positions)}')
         mine = [name for name in names if name in self._names]
         index = self._indices(mine)
         self._jump(index, _rows([[known[name] for name in mine]], index.size)[0])
@@ -211,9 +193,7 @@ class Controllers:
             self._trajectories.append(begun)
         for each in self._trajectories:
             i = each.joints
-            self._position[i], self.velocity[i], self.acceleration[i] = _interpolated(
-                *each[2:], now + self._period
-            )
+            self._position[i], self.velocity[i], self.acceleration[i] = _interpolated(*each[2:], now + self._period)
         self._trajectories = [each for each in self._trajectories if now < each.times[-1]]
         if self._list is not None:
             self._jump(self._controlled, self._list)
@@ -235,9 +215,7 @@ class Controllers:
     def _indices(self, names: Sequence[str]) -> NDArray[np.int64]:
         unknown = [name for name in names if name not in self._names]
         if unknown or len(set(names)) < len(names) or not names:
-            raise InputError(
-                f'joints must be different ones of {join_names(self._names)}, got {join_names(names)}'
-            )
+            raise InputError(f'joints must be different ones of {join_names(self._names)}, got {join_names(names)}')
         return np.array([self._names[name] for name in names])
 
 
@@ -269,9 +247,7 @@ def _interpolated(
         a = (velocities[i] + velocities[i + 1] - 2.0 * mean) / h**2
         powers = np.array([positions[i], velocities[i], b, a])
     else:
-        powers = np.array(
-            [positions[i], velocities[i], accelerations[i] / 2.0, *np.zeros((3, positions.shape[1]))]
-        )
+        powers = np.array([positions[i], velocities[i], accelerations[i] / 2.0, *np.zeros((3, positions.shape[1]))])
         # What is missing at the end of the piece with the first three powers alone.
         place = positions[i + 1] - powers[0] - h * (powers[1] + h * powers[2])
         speed = (velocities[i + 1] - powers[1] - 2.0 * h * powers[2]) * h
@@ -418,8 +394,7 @@ class Plant:
         variables = JointSet(robot).variables
         if start.size not in (1, len(variables)):
             raise InputError(
-                f'parameter start must be one number or {len(variables)} ({", ".join(variables)}), '
-                f'got {start.tolist()}'
+                f'parameter start must be one number or {len(variables)} ({", ".join(variables)}), got {start.tolist()}'
             )
         start = np.broadcast_to(start, (len(variables),)).copy()
         self._dynamics = Dynamics(robot, text, start, settings.droop)

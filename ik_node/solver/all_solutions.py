@@ -94,9 +94,7 @@ class AllSolutions:
             regular = proof is not None
             if proof is not None and (proof.rough or not count):  # a few descents may find others
                 before = count
-                count, _ = self._explored(
-                    packed, limits, start, DESCENTS_OF_CHECK, state, False, found, count
-                )
+                count, _ = self._explored(packed, limits, start, DESCENTS_OF_CHECK, state, False, found, count)
                 count += not count and self._is_met(goal, start, found[0], began + time_budget)
                 regular = count == before
             if regular:
@@ -109,9 +107,7 @@ class AllSolutions:
         # A goal that is singular for the formula or the elimination may leave a joint free.
         spare = is_redundant(arm, goal, self._idle)
         deadline = began + SEARCH_SHARE * time_budget
-        count = self._searched(
-            packed, limits, start, state, spare or not regular, not spare, found, count, deadline
-        )
+        count = self._searched(packed, limits, start, state, spare or not regular, not spare, found, count, deadline)
         return self._listed(packed, start, seed, found, count, False)
 
     def solutions(self, goal: Goal, seed: Array, time_budget: float) -> Solutions:
@@ -142,9 +138,7 @@ class AllSolutions:
         tried = ((sign, MOVED * share) for share in SHARES for sign in (1.0, -1.0))
         return any(self._moved(goal.packed, q, *one) is not None for one in tried)
 
-    def _moved(
-        self, goal: Array, q: Array, along: Array | float, length: float
-    ) -> tuple[Array, Array] | None:
+    def _moved(self, goal: Array, q: Array, along: Array | float, length: float) -> tuple[Array, Array] | None:
         """Move q (n,) by about length along its self-motion; (the solution there, the unit motion (n,)).
 
         along: the motion so far (n,), or the sign of the first one. None without solution of goal (9,) there.

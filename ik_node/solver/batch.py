@@ -108,9 +108,7 @@ def seed_rows(seeds: ArrayLike, count: int, n: int) -> Array:
     try:
         starts = np.atleast_2d(np.ascontiguousarray(real_array(seeds)))
     except (TypeError, ValueError, OverflowError):
-        raise InputError(
-            f'seeds must be numbers of shape ({n},) or ({count}, {n}), got {safe_repr(seeds)}'
-        ) from None
+        raise InputError(f'seeds must be numbers of shape ({n},) or ({count}, {n}), got {safe_repr(seeds)}') from None
     with np.errstate(over='ignore'):  # as joint_array: a sum that overflows is not finite
         finite = np.isfinite(starts.sum(axis=-1)).all()
     if starts.shape not in ((1, n), (count, n)) or not finite:

@@ -159,18 +159,14 @@ class ClosestSearch:
     errors that differ by less are equally good.
     """
 
-    def __init__(
-        self, search: RandomRestarts, form: ClosedForm | None, direction_weight: float | None
-    ) -> None:
+    def __init__(self, search: RandomRestarts, form: ClosedForm | None, direction_weight: float | None) -> None:
         """search: provides the arm, the random seed and the local method. form: of the arm, or with_roll."""
         arm = search.arm
         self.arm = arm
         self.search = search
         self._size = size = UnitSize(arm)
         self.equal = EQUAL * size.length
-        self._form = (
-            size.form(form.constants) if form is not None and form.family is not Family.WRIST else None
-        )
+        self._form = size.form(form.constants) if form is not None and form.family is not Family.WRIST else None
         self.direction_weight = direction_weight
         reach = size.reach
         if direction_weight is None:

@@ -115,9 +115,7 @@ def invariants_of(axis: Array, point: Array, slides: bool) -> Array:
             ]
         )
     across = np.linalg.svd(axis[None])[2][1:]
-    return np.array(
-        [*(vector_of(x=a) for a in across), *(vector_of(y=a) for a in np.eye(3)), vector_of(cross=axis)]
-    )
+    return np.array([*(vector_of(x=a) for a in across), *(vector_of(y=a) for a in np.eye(3)), vector_of(cross=axis)])
 
 
 SAMPLES = 8  # configurations in which joints are examined
@@ -371,10 +369,7 @@ def _stage(values: Array, slides_a: bool, slides_b: bool) -> int:
                 e = e[::-1]
             square = e[0, :, power] @ e[0, :, power]
             if square > 1e-18:
-                e = (
-                    e
-                    - np.array([0.0, 1.0])[:, None, None] * (e[0, :, power] @ e[1, :, power] / square) * e[0]
-                )
+                e = e - np.array([0.0, 1.0])[:, None, None] * (e[0, :, power] @ e[1, :, power] / square) * e[0]
                 break
         curve, linear = e[:, :, 2], e[1, :, 1]
         even = curve - curve[:, :1] * weight
@@ -408,18 +403,14 @@ def base_of(chain: TaskChain, plan: EliminationPlan) -> Array:
     head[layout.FIRST_INNER], head[layout.ACTIVE] = plan.first, chain.n
     head[layout.WRIST], head[layout.ALONG], head[layout.SIZE] = plan.wrist, plan.along, chain.size
     head[layout.ORIGIN : layout.ORIGIN + 3] = chain.origin
-    head[layout.SLACK] = layout.LEAST_SLACK + (
-        10.0 * plan.deviation if plan.deviation > EXACT_TOLERANCE else 0.0
-    )
+    head[layout.SLACK] = layout.LEAST_SLACK + (10.0 * plan.deviation if plan.deviation > EXACT_TOLERANCE else 0.0)
     plane = plan.common[0] if plan.inner == layout.PLANAR else None
     for k in range(chain.n):
         form[layout.JOINTS + k] = _joint_row(chain, k, plane)
     form[layout.TOOL, :3], form[layout.TOOL, 3:6] = plan.tool[0], chain.axis
     form[layout.COMMON, :6] = plan.common.ravel()
     if plan.inner == layout.TWO_JOINTS:
-        known = invariants_of(
-            chain.axes[plan.first], chain.points[plan.first], bool(chain.slides[plan.first])
-        )
+        known = invariants_of(chain.axes[plan.first], chain.points[plan.first], bool(chain.slides[plan.first]))
         values = np.einsum('ka,ia->ki', known, moved(chain, (plan.first + 1,), plan.tool))
         form[layout.NORMALS : layout.NORMALS + len(known)] = known
         table = np.zeros((10, 3))
@@ -553,9 +544,7 @@ def _wrists(chain: TaskChain) -> Iterator[EliminationPlan]:
     yield EliminationPlan(name, layout.ONE_JOINT, 0, normals, tool, gap, wrist=True, along=along)
 
 
-def _tried(
-    arm: Arm, constants: Array, plan: EliminationPlan, samples: Array, direction: bool
-) -> float | None:
+def _tried(arm: Arm, constants: Array, plan: EliminationPlan, samples: Array, direction: bool) -> float | None:
     """Return the median error of a plan at the configurations of goals; None if it misses too many."""
     allowed = min(RAW_ERROR + 10.0 * math.sqrt(plan.deviation), 0.3)  # near double roots the square root
     span = np.where(arm.prismatic, max(arm.reach, 1e-9), 1.0)
@@ -599,9 +588,7 @@ def general_constants(chain: TaskChain) -> tuple[Array, float]:
     found = [_constants(chain, False)]
     if not chain.slides[0]:
         found.append(_constants(chain, True))
-    return max(
-        found, key=lambda pair: pair[1] * (SLIDE if pair[0][layout.JOINTS + 2, layout.SLIDING] else 1.0)
-    )
+    return max(found, key=lambda pair: pair[1] * (SLIDE if pair[0][layout.JOINTS + 2, layout.SLIDING] else 1.0))
 
 
 def _read_from_the_tool(chain: TaskChain) -> TaskChain:
@@ -632,9 +619,7 @@ def _constants(arm: TaskChain, backward: bool) -> tuple[Array, float]:
     span = np.tensordot(last[0], tools, (2, 1)).transpose(1, 0, 2).reshape(15, 9)
     left, sizes, _ = np.linalg.svd(span)
     # N M3^-1 M2^-1 M1^-1, by the monomials of joint 3 and the powers of x2 and x1
-    back = [
-        _from(zero, chain.matrices(k, inverse=True), bool(chain.slides[k])) for k, zero in enumerate(zeros)
-    ]
+    back = [_from(zero, chain.matrices(k, inverse=True), bool(chain.slides[k])) for k, zero in enumerate(zeros)]
     powers = [AFFINE if slides else HALF_TANGENT for slides in chain.slides[:2]]
     first, second = (np.tensordot(power.T, table, 1) for power, table in zip(powers, back, strict=False))
     both = np.tensordot(second, first, (2, 1))  # power of x2, row, power of x1, goal
@@ -769,9 +754,7 @@ def _constants_by_joint(
     mixed = np.linalg.qr(rng.normal(size=(4 * count, layout.POWERS)))[0]
     matrix = np.einsum('kr,kcabm->rabcm', mixed, shifted.reshape(4 * count, 3, 4, 4, 15))
     matrix = matrix.reshape(layout.POWERS, layout.POWERS, 3, 15)
-    regular, turn = max(
-        (_regularity_at_infinity(matrix, goals, math.pi * k / TURNS), k) for k in range(TURNS)
-    )
+    regular, turn = max((_regularity_at_infinity(matrix, goals, math.pi * k / TURNS), k) for k in range(TURNS))
     c, s = math.cos(math.pi * turn / TURNS), math.sin(math.pi * turn / TURNS)
     # Y = c - s t, X = c t + s
     powers = np.array([[c * c, -2 * c * s, s * s], [c * s, c * c - s * s, -c * s], [s * s, 2 * c * s, c * c]])
@@ -781,9 +764,7 @@ def _constants_by_joint(
     constants[0, layout.OUTER_C] = joint_c
     constants[layout.COMMON, [layout.TURNED, layout.TURNED + 1]] = c, s
     three = np.linalg.qr(rng.normal(size=(count, 3)))[0]
-    constants[layout.COEFFICIENTS : layout.MATRIX] = np.einsum('ke,kcajm->ecajm', three, forms).reshape(
-        81, 15
-    )
+    constants[layout.COEFFICIENTS : layout.MATRIX] = np.einsum('ke,kcajm->ecajm', three, forms).reshape(81, 15)
     constants[layout.MATRIX :] = np.einsum('rlcm,cp->rlpm', matrix, powers).reshape(-1, 15)
     return regular, constants
 

@@ -240,17 +240,14 @@ def pack_goals(positions: ArrayLike, directions: ArrayLike | None) -> Array:
     beyond = (np.abs(points) > LARGEST).nonzero()[0]
     if len(beyond):
         raise InputError(
-            f'positions must be within {LARGEST:g} m of the base link, '
-            f'row {beyond[0]} is {points[beyond[0]].tolist()}'
+            f'positions must be within {LARGEST:g} m of the base link, row {beyond[0]} is {points[beyond[0]].tolist()}'
         )
     goals = np.full((len(points), 9), np.nan)
     goals[:, :3] = points
     if directions is not None:
         axes = _rows3('directions', directions)
         if len(axes) != len(points):
-            raise InputError(
-                f'positions and directions must have the same length, got {len(points)} and {len(axes)}'
-            )
+            raise InputError(f'positions and directions must have the same length, got {len(points)} and {len(axes)}')
         x, y, z = axes.T
         with np.errstate(over='ignore'):
             lengths = np.sqrt(x * x + y * y + z * z)

@@ -95,9 +95,7 @@ def _parallel(geometry: ExactGeometry, part: slice) -> ExactGeometry | None:
     middle = lines[1][1]
     if max(slant(_floats(middle), _floats(axis)) for _, axis in lines) > NEAR:
         return None
-    return _with(
-        geometry, part, [(at, middle if dot(axis, middle) > 0 else minus(middle)) for at, axis in lines]
-    )
+    return _with(geometry, part, [(at, middle if dot(axis, middle) > 0 else minus(middle)) for at, axis in lines])
 
 
 def _meeting(geometry: ExactGeometry, part: slice) -> ExactGeometry | None:
@@ -554,9 +552,7 @@ class Enclosing:
         kept: list[Enclosure] = []
         with self._flint.ctx.workprec(PRECISION):
             for one in solutions:
-                if all(
-                    self._gap(one.centre, other.centre) > 2.0 * (one.radius + other.radius) for other in kept
-                ):
+                if all(self._gap(one.centre, other.centre) > 2.0 * (one.radius + other.radius) for other in kept):
                     kept.append(one)
         return kept
 
@@ -674,14 +670,11 @@ class _Target:
         across = np.linalg.svd(np.array([[float(part.mid()) for part in direction]]))[2][1:]
         rows = [[*row, 0.0] for row in (*np.eye(3), *across)]
         self._select = flint.acb_mat([[float(value) for value in row] for row in rows])
-        self._wanted = self._selected(
-            flint.acb_mat([*map(list, zip(position, direction, strict=True)), [0, 0]])
-        )
+        self._wanted = self._selected(flint.acb_mat([*map(list, zip(position, direction, strict=True)), [0, 0]]))
         self._mat = flint.acb_mat
         first, second = across.tolist()
         normal = [
-            flint.arb(first[i]) * second[j] - flint.arb(first[j]) * second[i]
-            for i, j in ((1, 2), (2, 0), (0, 1))
+            flint.arb(first[i]) * second[j] - flint.arb(first[j]) * second[i] for i, j in ((1, 2), (2, 0), (0, 1))
         ]
         along = sum(a * b for a, b in zip(normal, direction, strict=True))
         # all solutions are direction + share normal, of length one
@@ -795,9 +788,7 @@ class Prover:
             reason = f'{distinct} of {self.bound} complex solutions could be enclosed: others may be singular'
             return self._unproven(arm, distinct, reason)
         if self._nearby is not None and not self._all_near(self._nearby, packed, enclosed):
-            return self._unproven(
-                arm, distinct, 'the geometry is too far from the special one that it nearly has'
-            )
+            return self._unproven(arm, distinct, 'the geometry is too far from the special one that it nearly has')
         if any(solution.real is None for solution in enclosed):
             return self._unproven(arm, distinct, 'it could not be decided whether a solution is real')
         real = [solution for solution in enclosed if solution.real]
@@ -866,9 +857,7 @@ def prove(arm: Arm, goal: Goal, seed: Array, time_budget: float) -> Proof:
     MissingError without python-flint.
     """
     deadline = steady() + time_budget
-    late = Proof(
-        False, np.empty((0, arm.n)), np.empty(0), 0, 0, f'the time budget of {time_budget:g} s is used up'
-    )
+    late = Proof(False, np.empty((0, arm.n)), np.empty(0), 0, 0, f'the time budget of {time_budget:g} s is used up')
     if not LOCK.acquire(timeout=min(time_budget, TIMEOUT_MAX)):
         return late
     try:

@@ -91,9 +91,7 @@ class LockedJoints:
             return Solutions([only] if only.solved else [], complete=True)
         reduced = self.reduced(indices, seed)
         ahead = seed[: len([joint for joint in reduced.before if joint.movable])]
-        found = reduced.solver.solve_all(
-            seen_from(reduced.pose(ahead), goal), seed[free], time_budget=time_budget
-        )
+        found = reduced.solver.solve_all(seen_from(reduced.pose(ahead), goal), seed[free], time_budget=time_budget)
         solutions = []
         for one in found:
             q = seed.copy()
@@ -256,9 +254,7 @@ class SelfMotions:
                 return 0
         model = arm.joints, arm.tool, limits, opened, arm.period
         curves = self._grid, np.array(first), np.vstack(known)
-        number: int = kernels.find_families(
-            *model, goal, self._options, *curves, DESCENTS, state, start, found
-        )
+        number: int = kernels.find_families(*model, goal, self._options, *curves, DESCENTS, state, start, found)
         return number
 
     def _seen(self, goal: Array) -> Array:

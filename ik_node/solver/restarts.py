@@ -109,9 +109,7 @@ class RandomRestarts:
 
     def met(self, position_error: float, direction_error: float) -> bool:
         """Whether errors in m and rad are within the tolerances."""
-        return bool(
-            position_error <= self.options[POSITION_TOLERANCE] and direction_error <= self.direction_tolerance
-        )
+        return bool(position_error <= self.options[POSITION_TOLERANCE] and direction_error <= self.direction_tolerance)
 
     def search(
         self, goal: Goal, q: Array, deadline: float, most: int | None = None, limits: Array | None = None
@@ -160,9 +158,7 @@ class RandomRestarts:
         search = self.options, self.table, min(self._part, restarts_allowed + 1), self.random_seed
         kernels.solve_many(*self._model, form, trusted, goals, shells, *search, seeds, q, errors, solved)
 
-    def approach(
-        self, goal: Goal, q: Array, deadline: float, out_of_reach: bool = False
-    ) -> tuple[float, float]:
+    def approach(self, goal: Goal, q: Array, deadline: float, out_of_reach: bool = False) -> tuple[float, float]:
         """Find the closest configuration by the method from q (n,), in place. Returns both errors.
 
         Position first, then direction: from q and from random configurations, consecutive descents with a
@@ -188,9 +184,7 @@ class RandomRestarts:
                 # Late starts minimise the position error alone, then align the axis as far as that allows.
                 serves = start < starts or weight == CLOSEST_WEIGHTS[-1]
                 options[WEIGHT] = self.weight * weight if serves else 0.0
-                _, *errors, _ = search(
-                    *self._model, goal.packed, options, self.table, 0, 1, state, now, trial
-                )
+                _, *errors, _ = search(*self._model, goal.packed, options, self.table, 0, 1, state, now, trial)
             nearer = errors[0] < least - tolerance
             if nearer or (errors[0] < least + tolerance and errors[1] < best[1]):
                 best = errors[0], errors[1]
@@ -276,7 +270,6 @@ def _switches(method: str, given: Mapping[str, bool]) -> list[float]:
     wrong = [name for name, value in given.items() if name not in known or not isinstance(value, bool)]
     if wrong:
         raise InputError(
-            f'method_options of {method} may be {allowed}, got {safe_repr(wrong[0])}: '
-            f'{safe_repr(given[wrong[0]])}'
+            f'method_options of {method} may be {allowed}, got {safe_repr(wrong[0])}: {safe_repr(given[wrong[0]])}'
         )
     return [float(given.get(name, True)) for name in known]

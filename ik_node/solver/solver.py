@@ -57,9 +57,7 @@ class Tracker:
         self._form = NO_FORM if form is None else form.constants
         self._work = (3 * arm.n + 8, max(arm.n, 9))  # scratch of kernels.advance
 
-    def advance(
-        self, goal: Goal, q: Array, before: Array, solve: Callable[[Goal, Array], Solution]
-    ) -> Solution:
+    def advance(self, goal: Goal, q: Array, before: Array, solve: Callable[[Goal, Array], Solution]) -> Solution:
         """Move q (n,) to goal, in place; before (n,): the configuration before q. See IkSolver.track.
 
         solve: (goal, seed) -> Solution, called if the branch ends.
@@ -166,9 +164,7 @@ def _by_formula(
 ) -> tuple[Array, NDArray[np.int64]]:
     found = np.zeros((len(goals), kernels.MOST_CANDIDATES, arm.n))
     counts = np.empty(len(goals), dtype=np.int64)
-    kernels.formula_path(
-        arm.joints, arm.tool, arm.limits, arm.period, constants, goals, options, seed, found, counts
-    )
+    kernels.formula_path(arm.joints, arm.tool, arm.limits, arm.period, constants, goals, options, seed, found, counts)
     return found, counts
 
 
@@ -280,9 +276,7 @@ def _breaks(arm: Arm, goals: Array, options: Array, path: Array) -> NDArray[np.i
     breaks = [
         k + 1
         for k in np.flatnonzero(~goes_on)
-        if not kernels.is_smooth(
-            arm.joints, arm.tool, arm.limits, goals[k + 1], options, path[k], path[k + 1], work
-        )
+        if not kernels.is_smooth(arm.joints, arm.tool, arm.limits, goals[k + 1], options, path[k], path[k + 1], work)
     ]
     return np.array(breaks, dtype=np.int64)
 
@@ -373,9 +367,7 @@ class IkSolver:
         closest = ClosestSearch(search, position_form, weight)
         unreachable = UnreachableGoals(arm, form, closest, search.options)
         self._pipeline = Pipeline(form, self.elimination, search, closest, unreachable)
-        self._all_solutions = AllSolutions(
-            arm, form, self.elimination, self.self_motions, search, unreachable
-        )
+        self._all_solutions = AllSolutions(arm, form, self.elimination, self.self_motions, search, unreachable)
         self._tracker = Tracker(arm, form, search.options)
         self._roll = SpareRoll(arm, search.met)
         # Fewer look-ups for most goals, which take 3 us.

@@ -30,9 +30,7 @@ class SpareRoll:
         Only as far as what is solved stays within the tolerances.
         """
         arm, q = self._arm, solution.q.copy()
-        lateral_error = kernels.serve_lateral(
-            arm.joints, arm.tool, arm.limits, goal.packed, self._joint, seed, q
-        )
+        lateral_error = kernels.serve_lateral(arm.joints, arm.tool, arm.limits, goal.packed, self._joint, seed, q)
         errors = kernels.goal_errors(arm.joints, arm.frames(q), goal.packed)
         if solution.solved and not self._met(*errors):  # the tool point is slightly off the roll axis
             return solution

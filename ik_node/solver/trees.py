@@ -58,9 +58,7 @@ DESCENTS_PER_CHECK = 16  # of the clock: about a millisecond
 class TreeSearch:
     """Bounded descents of all joints (n,) of a tree towards goals (K, 9) of some of its tools."""
 
-    def __init__(
-        self, tree: Tree, names: Sequence[str], method: str, options: Array, random_seed: int
-    ) -> None:
+    def __init__(self, tree: Tree, names: Sequence[str], method: str, options: Array, random_seed: int) -> None:
         """names: of the tools, in the order of the goals. method: one of KERNELS. options: of kernels."""
         self._tree, self._names, self._options, self._random_seed = tree, names, options, random_seed
         chains = [tree.renumbered(name, tree.arms[name].joints) for name in names]
@@ -119,9 +117,7 @@ class TreeSearch:
 
     def _settle(self, goals: Array, weights: Array, ladder: Sequence[float], q: Array) -> None:
         for share in ladder:
-            kernels.settle_tree(
-                *self._model, self._tree.limits, goals, weights, share * self._options[WEIGHT], q
-            )
+            kernels.settle_tree(*self._model, self._tree.limits, goals, weights, share * self._options[WEIGHT], q)
 
     def _cost(self, goals: Array, weights: Array, q: Array) -> tuple[float, float]:
         """Return the sums of weights (K,) times squared position [m^2] and direction errors [rad^2]."""
@@ -211,9 +207,7 @@ class Trunk:
         if any(math.isnan(direction) for direction in goals[:, DIRECTION].tolist()):
             return None
         q, errors = np.empty(len(seed)), np.empty((len(goals), 2))
-        found = kernels.solve_outwards(
-            *self._arrays, goals, self._options, self._joint, self._span, seed, q, errors
-        )
+        found = kernels.solve_outwards(*self._arrays, goals, self._options, self._joint, self._span, seed, q, errors)
         return (q, errors) if found else None
 
     @cached_property
@@ -245,9 +239,7 @@ class Trunk:
         Returns the errors (K, 2); None, with q as it was, if a limb cannot follow.
         """
         errors = np.empty((len(goals), 2))
-        return (
-            errors if kernels.advance_limbs(*self._arrays, goals, self._options, before, q, errors) else None
-        )
+        return errors if kernels.advance_limbs(*self._arrays, goals, self._options, before, q, errors) else None
 
 
 def find_trunk(tree: Tree, names: Sequence[str], options: Array) -> Trunk | None:
@@ -371,9 +363,7 @@ class SharedJoints:
             for name, solution in solutions.items()
         }
 
-    def _turned(
-        self, goals: Mapping[str, Goal], seed: Array, solutions: dict[str, Solution]
-    ) -> dict[str, Solution]:
+    def _turned(self, goals: Mapping[str, Goal], seed: Array, solutions: dict[str, Solution]) -> dict[str, Solution]:
         """Serve the lateral axes of goals by the joints that only roll a tool, near seed (n,)."""
         for name, goal in goals.items():
             if goal.lateral is not None:
@@ -420,9 +410,7 @@ class SharedJoints:
             return alone[name].status, alone[name].reason
         others = join_names(other for other in alone if other != name)
         if clock.late:
-            sentence = (
-                f'no solution found together with {others} within the time budget of {clock.budget:g} s'
-            )
+            sentence = f'no solution found together with {others} within the time budget of {clock.budget:g} s'
             return Status.NOT_FOUND, Reason(Cause.TIME, clock.budget, sentence)
         amount = solution.position_error
         sentence = f'this goal can be met by itself, but no solution was found together with {others}'
@@ -624,9 +612,7 @@ class TreeSolver:
         )
 
     def _budget(self, time_budget: float | None) -> float:
-        return (
-            self._time_budget if time_budget is None else positive('time_budget', time_budget, finite=False)
-        )
+        return self._time_budget if time_budget is None else positive('time_budget', time_budget, finite=False)
 
     def _solution(self, q: Array, tools: dict[str, Solution]) -> TreeSolution:
         """Return the solution, q (n,) changed where tools have been moved."""
@@ -641,9 +627,7 @@ class TreeSolver:
             raise InputError(f'goals must name at least one tool, got {safe_repr(goals)}')
         for name, goal in goals.items():
             if not isinstance(goal, Goal):
-                raise InputError(
-                    f'goals must be of type Goal, by tool, got {safe_repr(name)}: {safe_repr(goal)}'
-                )
+                raise InputError(f'goals must be of type Goal, by tool, got {safe_repr(name)}: {safe_repr(goal)}')
         if isinstance(free, str) or not isinstance(free, Collection):
             raise InputError(f'free must be a list of tools, got {safe_repr(free)}')
         tree.check_names(goals, 'goals')

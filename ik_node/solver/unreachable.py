@@ -33,9 +33,7 @@ class NearMiss:
 class UnreachableGoals:
     """Decides which goals an arm cannot reach, and why."""
 
-    def __init__(
-        self, arm: Arm, form: ClosedForm | None, closest_search: ClosestSearch, options: Array
-    ) -> None:
+    def __init__(self, arm: Arm, form: ClosedForm | None, closest_search: ClosestSearch, options: Array) -> None:
         self.arm = arm
         self.form = form
         self.shells = radial_bounds(arm)

@@ -30,9 +30,7 @@ ROBOTS = tuple(sorted(path.name.removesuffix(SUFFIX) for path in URDF.glob(f'*{S
 SECTIONS = ('/**', '/**/ik_node', '/ik_node', 'ik_node')  # of a parameter file that ik_node reads
 NODES = optional(
     fields(
-        dict.fromkeys(
-            SECTIONS, optional(fields({'ros__parameters': optional(mapping_of(anything))}, others=True))
-        ),
+        dict.fromkeys(SECTIONS, optional(fields({'ros__parameters': optional(mapping_of(anything))}, others=True))),
         others=True,
     )
 )
@@ -75,9 +73,7 @@ def tools_in(files: Iterable[Path]) -> dict[str, Tool]:
         values |= _parameters(file)
     tools: dict[str, Tool] = {}
     for name in filter(None, values.get('tools') or ()):
-        tip, axis, point = (
-            values.get(f'{name}.{parameter}', values.get(parameter)) for parameter in TOOL_PARAMETERS
-        )
+        tip, axis, point = (values.get(f'{name}.{parameter}', values.get(parameter)) for parameter in TOOL_PARAMETERS)
         if not tip:
             raise InputError(f'{name}.tip_link is missing: every one of the tools needs its tip link')
         tools[name] = Tool(tip, axis or Tool.axis, point or Tool.point)
@@ -134,9 +130,7 @@ def placed(arm: Arm, track: str) -> dict[str, Any]:
     return {'track': track, 'centre': centre, 'size': place.size, 'direction': direction, 'roll': roll}
 
 
-def placed_by_tool(
-    robot: Robot, tools: Mapping[str, Tool], tracks: Sequence[str]
-) -> dict[str, dict[str, Any]]:
+def placed_by_tool(robot: Robot, tools: Mapping[str, Tool], tracks: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return the parameters of ik_goals by tool, in the frame of the root link.
 
     Each limb can follow its track while the joints that it shares with others are at mid-range. tracks: as
@@ -209,16 +203,11 @@ ARGUMENTS = {
     ),
     'tool_axis': Option(
         '',
-        f"axis of the tool in the tip frame: {', '.join(AXES)} or numbers such as '0 0.6 0.8'; "
-        f'empty: {IN_FILE}',
+        f"axis of the tool in the tip frame: {', '.join(AXES)} or numbers such as '0 0.6 0.8'; empty: {IN_FILE}",
         words=True,
     ),
-    'tool_point': Option(
-        '', f"tool point in the tip frame [m], such as '0 0 0.1'; empty: {IN_FILE}", words=True
-    ),
-    'params_file': Option(
-        str(PARAMS_FILE), 'parameters of the nodes of this package; other arguments override them'
-    ),
+    'tool_point': Option('', f"tool point in the tip frame [m], such as '0 0 0.1'; empty: {IN_FILE}", words=True),
+    'params_file': Option(str(PARAMS_FILE), 'parameters of the nodes of this package; other arguments override them'),
     'namespace': Option('', 'namespace of every node and topic, including tf: one for each arm'),
     'use_sim_time': Option('false', 'take the time from /clock', YES_OR_NO),
     'rviz': Option('true', 'start RViz', YES_OR_NO),

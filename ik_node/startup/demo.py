@@ -96,9 +96,7 @@ class Listener:
         self._node = rclpy.create_node('ik_demo')
         for tool in tools or ('',):
             topic = f'ik_node/{tool}/status' if tool else 'ik_node/status'
-            self._node.create_subscription(
-                DiagnosticStatus, topic, StatusPrinter(tool, say).on_status, LATCHED
-            )
+            self._node.create_subscription(DiagnosticStatus, topic, StatusPrinter(tool, say).on_status, LATCHED)
 
     def listen(self, seconds: float) -> None:
         """Listen for that long."""
@@ -268,9 +266,7 @@ def own_domain() -> socket.socket | None:
     return name
 
 
-def watch(
-    children: list[Child], stop: SignalFlag, tools: Sequence[str], name: socket.socket | None = None
-) -> int:
+def watch(children: list[Child], stop: SignalFlag, tools: Sequence[str], name: socket.socket | None = None) -> int:
     """Report the status until a stop is requested or a child ends; return the exit code.
 
     name: the socket that keeps the domain.

@@ -212,9 +212,7 @@ def plan(given: Mapping[str, str], report: Callable[[str], None] = lambda _: Non
     old = given.get('port', '').strip()  # of earlier versions; launch accepts every name
     if old and old not in (values['serial_port'], values['page_port']):
         raise InputError(f'port:={old} is now serial_port:={old}')
-    planner = Planner(
-        values | {'description_file': values['description_file'] or default_robot(values)}, report
-    )
+    planner = Planner(values | {'description_file': values['description_file'] or default_robot(values)}, report)
     programs = [
         *planner.moving(),
         *planner.markers(),
@@ -246,9 +244,7 @@ class Planner:
             raise InputError(f'real and sim ({given["sim"]}) exclude each other')
         self._driven = bool(given['serial_port'])
         if self._driven and self._simulated:
-            raise InputError(
-                f'serial_port ({given["serial_port"]}) and sim ({given["sim"]}) exclude each other'
-            )
+            raise InputError(f'serial_port ({given["serial_port"]}) and sim ({given["sim"]}) exclude each other')
         if self._driven:
             require('serial', 'a servo bus')
             read_profile(given['profile']).check_described(self._robot.joints)
@@ -295,9 +291,7 @@ class Planner:
         more: dict[str, Any] = {'output': 'joint_trajectory'} if self._simulated else {}
         if self._given['speed_scaling']:
             (more['speed_scaling'],) = numbers('speed_scaling', self._given['speed_scaling'], 1)
-        yield self._own(
-            'ik_node', {**self._links, **self._tool, **more}, remappings=(*TF, *swapped), ends_all=True
-        )
+        yield self._own('ik_node', {**self._links, **self._tool, **more}, remappings=(*TF, *swapped), ends_all=True)
         if self._driven:
             given = self._given['serial_port']
             port = the_port('') if given == 'auto' else given
@@ -375,8 +369,7 @@ class Planner:
         """Return whether there is a position for a track; report it if there is none."""
         if goals['track'] == NO_TRACK != track:
             self._report(
-                f'{who} cannot follow a {track} with a fixed direction at any tested position, so there '
-                'is no track'
+                f'{who} cannot follow a {track} with a fixed direction at any tested position, so there is no track'
             )
         return goals['track'] != NO_TRACK
 
@@ -421,9 +414,7 @@ def tools_of(given: Mapping[str, str]) -> tuple[dict[str, Tool], tuple[str, ...]
     return tools, tuple(map(str, files))
 
 
-def track_at(
-    given: Mapping[str, str], track: str, arm: Arm | None, report: Callable[[str], None]
-) -> dict[str, Any]:
+def track_at(given: Mapping[str, str], track: str, arm: Arm | None, report: Callable[[str], None]) -> dict[str, Any]:
     """Return the parameters of a track: where arguments want it, else where arm, if any, can follow it."""
     goals: dict[str, Any] = {'track': track}
     if arm is not None and not given['track_centre']:
@@ -449,9 +440,7 @@ def checked_arm(robot: Robot, links: Mapping[str, str], tool: Mapping[str, Any],
             raise
         base = links.get('base_link')
         if base is not None and base not in robot.links:
-            raise InputError(
-                f'base_link "{base}" does not exist; links: {join_names(robot.links, base)}'
-            ) from None
+            raise InputError(f'base_link "{base}" does not exist; links: {join_names(robot.links, base)}') from None
         return None
 
 

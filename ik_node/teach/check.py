@@ -78,9 +78,7 @@ class CheckReport:
     @property
     def duration(self) -> float:
         """Time [s] from the start to the last point, with the waits."""
-        return sum(move.duration for move in self.moves) + sum(
-            p.wait for p in self.program.points[self.begin :]
-        )
+        return sum(move.duration for move in self.moves) + sum(p.wait for p in self.program.points[self.begin :])
 
 
 def check(
@@ -110,9 +108,7 @@ def check(
         return result
     moves = tuple(dry_run.moves.get(k) or Move({}) for k in points)
     joints = preview.model.joints
-    sliding = frozenset(
-        name for name, slides in zip(joints.variables, joints.prismatic, strict=True) if slides
-    )
+    sliding = frozenset(name for name, slides in zip(joints.variables, joints.prismatic, strict=True) if slides)
     return replace(result, moves=moves, prismatic=sliding)
 
 
@@ -145,11 +141,7 @@ class DryRun:
     def keep(self, moves: Sequence[Move]) -> None:
         """Use the configurations of earlier moves, by index, that still lead to their points."""
         for number, (point, move) in enumerate(zip(self._program.points, moves, strict=False)):
-            if (
-                point.joints is not None
-                or move.joints is None
-                or set(move.joints) != set(self._arm.joint_names)
-            ):
+            if point.joints is not None or move.joints is None or set(move.joints) != set(self._arm.joint_names):
                 continue
             q = np.array([move.joints[name] for name in self._arm.joint_names])
             within = bool((q >= self._arm.lower).all() and (q <= self._arm.upper).all())
@@ -236,13 +228,9 @@ class DryRun:
             return
         others = [one for one in self._variables.variables if one not in self._preview.model.joint_names]
         if name not in others:
-            raise InputError(
-                f'there is no gripper joint {quoted(name)}; joints off the arm: {join_names(others)}'
-            )
+            raise InputError(f'there is no gripper joint {quoted(name)}; joints off the arm: {join_names(others)}')
         if self._program.tool and not carries(self._arm, self._arm.robot.joints[name]):
-            raise InputError(
-                f'joint {quoted(name)} is not on the arm of the tool {quoted(self._program.tool)}'
-            )
+            raise InputError(f'joint {quoted(name)} is not on the arm of the tool {quoted(self._program.tool)}')
         if self._known:
             self._go({name: point.gripper}, point.speed)
 

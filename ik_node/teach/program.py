@@ -163,9 +163,7 @@ class Program:
         head = {'version': VERSION, 'arm': self.arm, 'tool': self.tool, 'gripper': self.gripper}
         content = {name: value for name, value in head.items() if value}
         content['points'] = [_plain(point) for point in self.points]
-        body = yaml.safe_dump(
-            content, sort_keys=False, default_flow_style=None, allow_unicode=True, width=110
-        )
+        body = yaml.safe_dump(content, sort_keys=False, default_flow_style=None, allow_unicode=True, width=110)
         return HEADER + str(body)
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -123,11 +123,7 @@ class Runner:
         if not self.active or self._is_elsewhere(joints, now):
             return None
         order = self._order()
-        if (
-            order.joints is not None
-            and order.joints == self._last_joints
-            and now < self._joints_sent + REPEAT
-        ):
+        if order.joints is not None and order.joints == self._last_joints and now < self._joints_sent + REPEAT:
             return None
         return order
 

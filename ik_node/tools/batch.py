@@ -36,9 +36,7 @@ def main(given: Sequence[str] | None = None) -> int:
         'Solve position-plus-direction IK for every row of a file of goals. Run the same command '
         'again to continue a run that was stopped.'
     )
-    parser.add_argument(
-        'goals', help='.parquet, .csv, .arrow, .feather or .npz file, or a folder of Parquet files'
-    )
+    parser.add_argument('goals', help='.parquet, .csv, .arrow, .feather or .npz file, or a folder of Parquet files')
     parser.add_argument(
         'output',
         help='.parquet, .csv, .arrow or .feather file to write: joints, status, errors, reason of each row',
@@ -70,9 +68,7 @@ def _batch(arguments: argparse.Namespace) -> int:
     start = time.monotonic()
     job = Job(task, goals, output)
     progress = ProgressBar(goals.rows, 'goals', about=not goals.exact)
-    summary = run_job(
-        arguments, task, progress, job.parts.folder, lambda workers: job.run(workers, progress.add)
-    )
+    summary = run_job(arguments, task, progress, job.parts.folder, lambda workers: job.run(workers, progress.add))
     if summary is None:
         return 130
     say(_report(summary, time.monotonic() - start) + ('' if columns.directed else '\ndirection    free'))

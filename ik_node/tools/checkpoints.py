@@ -96,9 +96,7 @@ class Checkpoints:
         with contextlib.suppress(OSError):  # another process has just begun, or somebody put files there
             self.folder.rmdir()
 
-    def fill(
-        self, workers: Workers, chunks: Iterable[tuple[bytes, int]], done: Callable[[int], None]
-    ) -> Iterator[str]:
+    def fill(self, workers: Workers, chunks: Iterable[tuple[bytes, int]], done: Callable[[int], None]) -> Iterator[str]:
         """Have the workers process the chunks; yield the names of the results in order, as they come.
 
         chunks: with their sizes, which done is called with. Only while writing. Raises IkError.

@@ -88,8 +88,7 @@ def solve_episode(solver: IkSolver, rows: GoalRows, times: Array) -> pa.RecordBa
 def _strays(arm: Arm, before: Array, after: Array) -> Mask:
     """Return whether the tool leaves the straight way by more than STRAY, (k,), in steps between (k, n)."""
     first, middle, last = (
-        np.array([arm.fk(q)[0] for q in rows]).reshape(-1, 3)
-        for rows in (before, (before + after) / 2.0, after)
+        np.array([arm.fk(q)[0] for q in rows]).reshape(-1, 3) for rows in (before, (before + after) / 2.0, after)
     )
     away: Mask = np.linalg.norm(middle - (first + last) / 2.0, axis=1) > STRAY * arm.reach
     return away
@@ -203,9 +202,7 @@ class EpisodeTable:
             check_csv(batch.schema)
             return
 
-    def write(
-        self, output: Path, arm: Arm, replaced: Sequence[str], found: Callable[[str], pa.RecordBatch]
-    ) -> None:
+    def write(self, output: Path, arm: Arm, replaced: Sequence[str], found: Callable[[str], pa.RecordBatch]) -> None:
         """Write by table_writer the columns that are not replaced, and what was found of each episode.
 
         Raises InputError for a file without rows, and for one that has changed since it was solved.

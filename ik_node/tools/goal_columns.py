@@ -286,9 +286,7 @@ def read_rows(batch: pa.RecordBatch, columns: GoalColumns, arm: Arm, anywhere: b
     positions = rows.numbers(columns.position, 3)
     directions = laterals = None
     if columns.quaternion or columns.rotvec or columns.rpy:
-        R = (_of_quaternions if columns.quaternion else _of_rotvecs if columns.rotvec else _of_rpy)(
-            rows, columns
-        )
+        R = (_of_quaternions if columns.quaternion else _of_rotvecs if columns.rotvec else _of_rpy)(rows, columns)
         positions = positions + R @ arm.tool_point
         directions, laterals = R @ arm.tool_axis, R @ arm.tool_lateral
     elif columns.direction:
@@ -493,8 +491,7 @@ def doubt_of_angles(batch: pa.RecordBatch, columns: GoalColumns) -> str:
         return f'{option}: no angle exceeds {largest:.3g} degrees: if they are in rad, leave out --degrees'
     if not columns.degrees and largest > MAX_ANGLE * (1.0 if columns.rpy else 2.0):
         raise InputError(
-            f'{option} are read in rad, and {largest:.4g} is more than a turn: if they are in degrees, add '
-            '--degrees'
+            f'{option} are read in rad, and {largest:.4g} is more than a turn: if they are in degrees, add --degrees'
         )
     return ''
 

@@ -44,9 +44,7 @@ class InputFingerprint:
         except OSError:
             same = False
         if not same:
-            raise InputError(
-                f'"{path_text(self._path)}" has changed during the run: is it still being written?'
-            )
+            raise InputError(f'"{path_text(self._path)}" has changed during the run: is it still being written?')
 
     def _now(self) -> list[tuple[int, int, int]]:
         stats = [Path(file).stat() for file in self._files]
@@ -108,9 +106,7 @@ def _reading(path: Path) -> Iterator[None]:
     except InputError:
         raise
     except DAMAGED as error:
-        why = (
-            error.strerror if isinstance(error, OSError) and error.strerror else str(error).partition('\n')[0]
-        )
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error).partition('\n')[0]
         raise InputError(f'cannot read "{path_text(path)}": {why}') from None
 
 
@@ -260,9 +256,7 @@ def _parsed(lines: bytes, layout: Layout, columns: Sequence[str]) -> pa.RecordBa
         table = pyarrow.csv.read_csv(
             io.BytesIO(lines),
             pyarrow.csv.ReadOptions(column_names=list(names), use_threads=False, block_size=len(lines) + 1),
-            pyarrow.csv.ParseOptions(
-                delimiter=layout.separator, ignore_empty_lines=False, newlines_in_values=True
-            ),
+            pyarrow.csv.ParseOptions(delimiter=layout.separator, ignore_empty_lines=False, newlines_in_values=True),
             options,
         )
         if len(table):
@@ -328,9 +322,7 @@ def _open_dataset(path: Path) -> GoalFile:
     except pa.ArrowInvalid:
         if kind == 'parquet':
             raise
-        raise ValueError(
-            'it is not an Arrow file: write it with pyarrow.ipc.new_file, not new_stream'
-        ) from None
+        raise ValueError('it is not an Arrow file: write it with pyarrow.ipc.new_file, not new_stream') from None
     types = _types(files)
 
     def read(columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
@@ -409,8 +401,7 @@ def check_csv(columns: pa.Schema) -> None:
     for column in columns:
         if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
             raise InputError(
-                f'column {quoted(column.name)} holds {column.type}, which a .csv cannot: name the output '
-                '.parquet'
+                f'column {quoted(column.name)} holds {column.type}, which a .csv cannot: name the output .parquet'
             )
 
 

@@ -68,9 +68,7 @@ def add_columns(parser: argparse.ArgumentParser, placed: bool = False) -> None:
         help='the same as roll, pitch and yaw [rad], in this order: rotations about the fixed axes x, '
              'then y, then z, as in URDF',
     )  # fmt: skip
-    group.add_argument(
-        '--degrees', action='store_true', help='the angles of --rpy or --rotvec are in degrees'
-    )
+    group.add_argument('--degrees', action='store_true', help='the angles of --rpy or --rotvec are in degrees')
     group.add_argument(
         '--frame', metavar='COLUMN',
         help='frame of each goal; '
@@ -82,9 +80,7 @@ def add_columns(parser: argparse.ArgumentParser, placed: bool = False) -> None:
         '--lateral', nargs='+', metavar='COLUMN',
         help="columns of the tool's lateral axis, for a spare roll (default: lx ly lz)",
     )  # fmt: skip
-    group.add_argument(
-        '--seed', nargs='+', metavar='COLUMN', help='joints to stay close to (default: mid-range)'
-    )
+    group.add_argument('--seed', nargs='+', metavar='COLUMN', help='joints to stay close to (default: mid-range)')
 
 
 def given_columns(arguments: argparse.Namespace) -> dict[str, object]:
@@ -122,9 +118,7 @@ def output_path(given: str, source: str) -> Path:
     place, read = output.parent.resolve() / output.name, Path(source).resolve()
     same = output.exists() and read.exists() and output.samefile(read)
     if same or place == read or read in place.parents:
-        raise InputError(
-            f'"{path_text(output)}" would overwrite the input, or be written into it: name another output'
-        )
+        raise InputError(f'"{path_text(output)}" would overwrite the input, or be written into it: name another output')
     return output
 
 

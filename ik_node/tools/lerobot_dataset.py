@@ -75,9 +75,7 @@ class LerobotDataset:
                 raise InputError(f'"{path}": {EPISODE} must be a whole number in every frame')
             found.update(index.unique().to_pylist())
         if len(found) != self.count or not found:
-            raise InputError(
-                f'"{self.root}" has frames of {len(found)} episodes, and {self.count} in meta/info.json'
-            )
+            raise InputError(f'"{self.root}" has frames of {len(found)} episodes, and {self.count} in meta/info.json')
 
     def episodes(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Return each episode with some components of its frames. Raises InputError for a damaged dataset."""
@@ -91,9 +89,7 @@ class LerobotDataset:
             for start, end in zip(starts, [*starts[1:], len(index)], strict=True):
                 episode = int(index[start])
                 if episode in seen:
-                    raise InputError(
-                        f'episode {episode} begins again in "{path}": its frames must follow each other'
-                    )
+                    raise InputError(f'episode {episode} begins again in "{path}": its frames must follow each other')
                 seen.add(episode)
                 frames = {name: values[start:end, place] for name, place in places.items()}
                 yield episode, pa.RecordBatch.from_pydict(frames)
@@ -104,9 +100,7 @@ class LerobotDataset:
             raise InputError(f'"{path}": {self.feature} must hold lists of numbers, got {column.type}')
         flat = column.flatten().to_numpy(zero_copy_only=False)
         if len(flat) != len(table) * len(self.names):
-            raise InputError(
-                f'"{path}": {self.feature} does not have {len(self.names)} components in every frame'
-            )
+            raise InputError(f'"{path}": {self.feature} does not have {len(self.names)} components in every frame')
         values: Array = flat.reshape(-1, len(self.names)).astype(np.float64)
         return values
 
@@ -120,9 +114,7 @@ class LerobotDataset:
     def _kept(self, replaced: Sequence[str]) -> list[str]:
         return [name for name in self.names if name not in replaced]
 
-    def write(
-        self, output: Path, arm: Arm, replaced: Sequence[str], found: Callable[[int], pa.RecordBatch]
-    ) -> None:
+    def write(self, output: Path, arm: Arm, replaced: Sequence[str], found: Callable[[int], pa.RecordBatch]) -> None:
         """Write the dataset to a folder with joints [degrees or mm] in the feature, its statistics anew.
 
         replaced: components that become joints. found: those of an episode [rad or m]. All else is copied.

@@ -196,9 +196,7 @@ def draw_placement(arm: Arm, rank: int, placement: Placement, positions: Array) 
     """Draw the arm at its goals, seen along three axes of the frame of the goals."""
     figure = Figure(figsize=(13, 5), layout='constrained')
     met = [row for row in range(len(positions)) if row not in set(placement.unmet)]
-    figure.suptitle(
-        f'{arm.name}, placement {rank}: {len(met)} of {len(positions)} goals met', fontweight='bold'
-    )
+    figure.suptitle(f'{arm.name}, placement {rank}: {len(met)} of {len(positions)} goals met', fontweight='bold')
     some = met[:: max(1, -(-len(met) // MAX_ARMS))]
     lines = [placement.position + arm.skeleton(placement.joints[row]) @ placement.R.T for row in some]
     for panel, (title, across, up) in zip(figure.subplots(1, 3), VIEWS, strict=True):

@@ -71,9 +71,7 @@ def add_region(parser: argparse.ArgumentParser) -> None:
     for name in NAMES:
         unit = 'm' if name in 'xyz' else 'degrees'
         default = f' (default: {defaults[name]})' if name in defaults else ''
-        group.add_argument(
-            f'--{name}', type=float, nargs=2, metavar=('MIN', 'MAX'), help=f'[{unit}]{default}'
-        )
+        group.add_argument(f'--{name}', type=float, nargs=2, metavar=('MIN', 'MAX'), help=f'[{unit}]{default}')
     group.add_argument(
         '--rail', type=float, nargs=6, metavar=('X1', 'Y1', 'Z1', 'X2', 'Y2', 'Z2'),
         help='the base is on the line from one point to the other [m], in place of --x --y --z',
@@ -141,9 +139,7 @@ def _length(value: float | None) -> str:
     return '' if value is None or math.isinf(value) else f'{value:.3f}'
 
 
-def search_summary(
-    grid: Judged, steps: Array, excluded: float, unmet: int, collision: bool, seconds: float
-) -> str:
+def search_summary(grid: Judged, steps: Array, excluded: float, unmet: int, collision: bool, seconds: float) -> str:
     """Return what the search can have missed and what not.
 
     excluded: as from excluded_share; unmet: goals that the best placement leaves unmet.
@@ -302,9 +298,7 @@ def main(given: Sequence[str] | None = None) -> int:
         help='also show the gain from other lengths [m] of a link, for a xacro file with the argument '
         'NAME_length; may be given several times',
     )  # fmt: skip
-    parser.add_argument(
-        '--output', metavar='NAME', help='write NAME.json, NAME.png and a picture of each placement'
-    )
+    parser.add_argument('--output', metavar='NAME', help='write NAME.json, NAME.png and a picture of each placement')
     add_overwrite(parser)
     return run(_place, parser.parse_args(given))
 

@@ -51,8 +51,7 @@ class Region:
             name, unit = NAMES[k], math.degrees(1.0) if k >= 3 else 1.0
             if not (math.isfinite(low) and math.isfinite(high) and low <= high):
                 raise InputError(
-                    f'--{name} must be two finite numbers, the lower one first, '
-                    f'got {unit * low:g} {unit * high:g}'
+                    f'--{name} must be two finite numbers, the lower one first, got {unit * low:g} {unit * high:g}'
                 )
             if k >= 3 and high - low > TURN + WHOLE:
                 raise InputError(f'--{name} spans more than a turn: {unit * low:g} {unit * high:g} degrees')
@@ -447,9 +446,7 @@ class PlacementJudge:
             sum(self._breaks(goals[rows]) for rows in self._paths),
         )
 
-    def _collision_free(
-        self, clearance_at: Callable[[Array], float], goal: Array, q: Array
-    ) -> tuple[Array, float]:
+    def _collision_free(self, clearance_at: Callable[[Array], float], goal: Array, q: Array) -> tuple[Array, float]:
         """Return the solution farthest from the limits without self-collision, and its clearance [m].
 
         q (n,): the first of all solutions. A negative distance if none was found.

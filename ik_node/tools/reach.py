@@ -56,8 +56,7 @@ def main(given: Sequence[str] | None = None) -> int:
         '--directions',
         type=int,
         metavar='N',
-        help=f'directions tried at each position (default: {DIRECTIONS}, with --volume '
-        f'{DIRECTIONS_IN_VOLUME})',
+        help=f'directions tried at each position (default: {DIRECTIONS}, with --volume {DIRECTIONS_IN_VOLUME})',
     )
     parser.add_argument(
         '--resolution',

@@ -70,9 +70,7 @@ class Survey:
             raise KernelError(str(served))
         finite = arm.n - int(arm.idle.sum()) <= arm.effective_dof
         if count and not finite:
-            raise InputError(
-                f'{arm.name} has a joint to spare: its solutions form self-motions and cannot be counted'
-            )
+            raise InputError(f'{arm.name} has a joint to spare: its solutions form self-motions and cannot be counted')
         self._arm, self._cosine = arm, math.cos(within)
         self._clearance, self.counts = clearance, count
         self._limit_distances = LimitDistances(arm)
@@ -114,9 +112,7 @@ class Survey:
         singular = np.full(count, np.nan)
         jacobians = np.array([arm.jacobian(q) for q in rows[best[possible]]]).reshape(-1, 6, n)
         singular[possible] = least_singular_values(jacobians, arm.reach, arm.effective_dof)
-        return Reached(
-            np.where(possible, to_limits[best], -np.inf), singular, solutions if self.counts else None
-        )
+        return Reached(np.where(possible, to_limits[best], -np.inf), singular, solutions if self.counts else None)
 
     def _listed(
         self, place: Array, exact: Array, distances: Array, is_free: Callable[[Array], bool]
@@ -272,9 +268,7 @@ def surveyed(
         fill(uncertain)
         stride //= 2
     share, to_limits, singular, solutions = values.reshape(4, *shape)
-    return Volume(
-        x, y, z, share, to_limits, singular, solutions if survey.counts else None, known.reshape(shape)
-    )
+    return Volume(x, y, z, share, to_limits, singular, solutions if survey.counts else None, known.reshape(shape))
 
 
 def _means(reached: Reached) -> tuple[float, float, float, float]:
@@ -295,9 +289,7 @@ def _means(reached: Reached) -> tuple[float, float, float, float]:
 AXES = 'z', 'y', 'x'
 
 
-def as_netcdf(
-    volume: Volume, arm: Arm, directions: int, within: float, self_collision: bool = False
-) -> bytes:
+def as_netcdf(volume: Volume, arm: Arm, directions: int, within: float, self_collision: bool = False) -> bytes:
     """Return the volume of an arm as a NetCDF 3 file with the axes z, y, x, as the CF conventions recommend.
 
     directions: how many were tried at each position. within [rad]: of the tool axis, for a direction to
@@ -339,9 +331,7 @@ def _values(volume: Volume) -> dict[str, tuple[Array, str, str]]:
     return found
 
 
-def _add(
-    out: Any, name: str, kind: str, axes: tuple[str, ...], values: Any, unit: str, long_name: str
-) -> None:
+def _add(out: Any, name: str, kind: str, axes: tuple[str, ...], values: Any, unit: str, long_name: str) -> None:
     variable = out.createVariable(name, kind, axes)
     variable[:] = values
     variable.units, variable.long_name = unit, long_name

@@ -110,9 +110,7 @@ def _retarget(arguments: argparse.Namespace) -> int:
         )
     columns = _columns(arguments, source)
     columns.check_for(arm)
-    task = EpisodeTask(
-        IkSolver(arm, time_budget=math.inf, compile='wait'), columns, fps, arguments.time or ''
-    )
+    task = EpisodeTask(IkSolver(arm, time_budget=math.inf, compile='wait'), columns, fps, arguments.time or '')
     job = Retargeting(task, source, output)
     if arguments.episode and output.suffix.lower() == '.csv':
         source.check_csv(columns.poses)  # type: ignore[union-attr]
@@ -208,11 +206,7 @@ def _summary(reports: Sequence[EpisodeReport], seconds: float) -> str:
     from ik_node.tools.episodes import worst_of
 
     frames = sum(report.frames for report in reports)
-    total = (
-        {name: sum(report.flagged[name] for report in reports) for name in reports[0].flagged}
-        if reports
-        else {}
-    )
+    total = {name: sum(report.flagged[name] for report in reports) for name in reports[0].flagged} if reports else {}
     lines = [f'{len(reports)} episodes, {frames} frames in {seconds:.1f} s']
     if not frames:
         return lines[0]

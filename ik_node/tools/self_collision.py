@@ -15,9 +15,7 @@ from ik_node.model.urdf.description import load_description
 Clearance = Callable[[Array], float]
 
 
-def clearance_of(
-    path: str, arm: Arm, arguments: Mapping[str, str] | None = None
-) -> tuple[Clearance | None, str]:
+def clearance_of(path: str, arm: Arm, arguments: Mapping[str, str] | None = None) -> tuple[Clearance | None, str]:
     """Return what finds the least distance [m] between links at q (n,), and lines for the user.
 
     By the rules of ik_node. Distances are negative in collision. None where there is nothing to check, or no

@@ -44,8 +44,7 @@ def lattice(arm: Arm, resolution: float | None) -> tuple[Array, Array, Array]:
     positions = math.prod(side / resolution + 2.0 for side in (high - low).tolist())
     if positions > MAX_POSITIONS:
         raise InputError(
-            f'--resolution {resolution:g} m makes {positions:.1e} positions, at most {MAX_POSITIONS:.1e} are '
-            'allowed'
+            f'--resolution {resolution:g} m makes {positions:.1e} positions, at most {MAX_POSITIONS:.1e} are allowed'
         )
     x, y, z = (multiples(start, end, resolution) for start, end in zip(low, high, strict=True))
     return x, y, z

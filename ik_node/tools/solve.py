@@ -114,8 +114,7 @@ def _proof_as_data(proof: Proof) -> dict[str, Any]:
         'enclosed': proof.enclosed,
         'bound': proof.bound,
         'solutions': [
-            {'q': q, 'radius': radius}
-            for q, radius in zip(proof.q.tolist(), proof.radius.tolist(), strict=True)
+            {'q': q, 'radius': radius} for q, radius in zip(proof.q.tolist(), proof.radius.tolist(), strict=True)
         ],
     }
 
@@ -124,9 +123,7 @@ def _proof_as_text(proof: Proof) -> str:
     if not proof.proven:
         return f'Not proven: {proof.reason}.'
     count = len(proof.q)
-    found = (
-        'no solution' if not count else 'exactly 1 solution' if count == 1 else f'exactly {count} solutions'
-    )
+    found = 'no solution' if not count else 'exactly 1 solution' if count == 1 else f'exactly {count} solutions'
     return f'Proven: {found} within the limits ({proof.enclosed} complex ones enclosed, no more can exist).'
 
 
@@ -134,11 +131,7 @@ def _as_text(
     arm: Arm, solution: Solution, every: Sequence[Solution], directed: bool, locked: Sequence[str]
 ) -> list[str]:
     head = '' if every or solution.solved else 'seed' if locked else 'closest'
-    reason = (
-        'there is there is no solution while these joints are locked'
-        if locked and not every
-        else solution.reason
-    )
+    reason = 'there is there is no solution while these joints are locked' if locked and not every else solution.reason
     lines = [
         arm.describe(),
         f'status           {solution.status.value}',

@@ -157,9 +157,7 @@ class Summary:
     """How many rows have each status, and which are the worst: (row, position error [m], reason)."""
 
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(STATUSES, 0))
-    worst: dict[str, list[tuple[int, float, str]]] = field(
-        default_factory=lambda: {name: [] for name in STATUSES}
-    )
+    worst: dict[str, list[tuple[int, float, str]]] = field(default_factory=lambda: {name: [] for name in STATUSES})
 
     def add(self, first: int, batch: pa.RecordBatch) -> None:
         """Add a batch whose first row is that number."""

@@ -301,9 +301,7 @@ def guarded(
                 return
             await connection.send(f'{response.status_code} {response.body.decode()}')
 
-    def serve_guarded(
-        handler: Any, *_: Any, process_request: Callable[..., Any] | None = None, **options: Any
-    ) -> Any:
+    def serve_guarded(handler: Any, *_: Any, process_request: Callable[..., Any] | None = None, **options: Any) -> Any:
         nonlocal guards
         guards += 1
 

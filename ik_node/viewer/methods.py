@@ -222,9 +222,7 @@ class SlowMotion:
             self._first = gui.add_dropdown('Method', tuple(METHODS), initial_value='lm')
             self._second = gui.add_dropdown('Beside it', (NONE, *METHODS), initial_value=NONE)
             self._switches = {
-                switch: gui.add_checkbox(
-                    f'{method}: {switch}', True, hint=f'Turn this part of {method} on or off.'
-                )
+                switch: gui.add_checkbox(f'{method}: {switch}', True, hint=f'Turn this part of {method} on or off.')
                 for method, row in METHODS.items()
                 for switch in row.switches
             }

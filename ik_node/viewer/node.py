@@ -69,9 +69,7 @@ class ViewerSettings(ToolSettings):
         'address to listen on. The page needs the token in the URL that the node prints',
         read_only=True,
     )
-    page_port: int = parameter(
-        8080, 'TCP port of the page. 0 takes a free one', low=0, high=65535, read_only=True
-    )
+    page_port: int = parameter(8080, 'TCP port of the page. 0 takes a free one', low=0, high=65535, read_only=True)
     tools: tuple[str, ...] = parameter(
         ('',),
         'names of the tools of a robot with several tools, as in ik_node. Each has its own '
@@ -185,9 +183,7 @@ class ArmButtons:
         """tools: with these names, once the page has their panels. refused: why only stops are allowed."""
         self._log, self._tools, self._events, self._refused = node.get_logger(), tools, events, refused
         self._clients = {
-            (name, button): node.create_client(
-                Trigger, '/'.join(filter(None, ('ik_node', name, button.lower())))
-            )
+            (name, button): node.create_client(Trigger, '/'.join(filter(None, ('ik_node', name, button.lower()))))
             for name in dict.fromkeys((ALL_TOOLS, *names))
             for button in BUTTONS
         }
@@ -322,8 +318,7 @@ class ViewerNode(ClosableNode):
             lengths = LinkLengths.read(self._settings.description_file, self._settings.arguments())
             self._sections.append(VariableLinks(page, lengths, self._methods.parameters))
         self._tools += [
-            ViewedTool(self, panel, name, self._refused)
-            for name, panel in zip(names, self._panel.tools, strict=True)
+            ViewedTool(self, panel, name, self._refused) for name, panel in zip(names, self._panel.tools, strict=True)
         ]
         self._selected = self._tools[0]  # which folders show that have room for one tool
         self._robot: Robot | None = None
@@ -480,8 +475,7 @@ class ViewerNode(ClosableNode):
         try:
             robot = read_urdf(text)
             arms = [
-                self._limited(Arm(robot, **settings.tool()), name)
-                for name, settings in self._tool_settings.items()
+                self._limited(Arm(robot, **settings.tool()), name) for name, settings in self._tool_settings.items()
             ]
             drawing = draw(text, robot, arms[0].tip_link, self._settings.mesh_path)
         except IkError as error:
@@ -504,9 +498,7 @@ class ViewerNode(ClosableNode):
             return
         self._values = {}
         self._panel.joints.show(arms)
-        self._panel.card.show_message(
-            'Waiting for joint_states', f'{robot.name} is shown with all joints at zero.'
-        )
+        self._panel.card.show_message('Waiting for joint_states', f'{robot.name} is shown with all joints at zero.')
 
     def _show_none(self, why: str) -> None:
         self._values = {}

@@ -32,12 +32,9 @@ def box(content: str) -> str:
 def pills(*texts: tuple[str, str]) -> str:
     """Return labels (text, colour) side by side, each on its colour."""
     style = (
-        'display:inline-block;color:#fff;border-radius:0.9em;padding:0 0.8em;font-weight:600;'
-        'margin:0 0.35em 0.35em 0'
+        'display:inline-block;color:#fff;border-radius:0.9em;padding:0 0.8em;font-weight:600;margin:0 0.35em 0.35em 0'
     )
-    spans = (
-        f'<span style="background:{colour};{style}">{html.escape(text)}</span>' for text, colour in texts
-    )
+    spans = (f'<span style="background:{colour};{style}">{html.escape(text)}</span>' for text, colour in texts)
     return f'<div>{"".join(spans)}</div>'
 
 
@@ -169,9 +166,7 @@ class Card:
         self._content = pills((title, colour)) + paragraph(sentence)
         self._show()
 
-    def show_report(
-        self, status: str, state: str, errors: tuple[float, float], sentence: str, about_arm: str
-    ) -> None:
+    def show_report(self, status: str, state: str, errors: tuple[float, float], sentence: str, about_arm: str) -> None:
         """Show the result of the last goal. errors: of position [m] and direction [rad], NaN if unknown.
 
         state: of the arm, '' if it is not known in addition to the status of the goal.
@@ -317,9 +312,7 @@ class _BallSliders:
         """Return joint positions [rad] by name; a swing beyond the cone ends at its edge."""
         x, y, twist = (handle.value * DEGREE for handle in self.handles)
         share = min(1.0, self._swing / max(math.hypot(x, y), 1e-9))
-        return dict(
-            zip(self.joints, self._ball.joint_positions(share * x, share * y, twist, self._near), strict=True)
-        )
+        return dict(zip(self.joints, self._ball.joint_positions(share * x, share * y, twist, self._near), strict=True))
 
 
 def _slider(
@@ -355,17 +348,13 @@ class Panel:
     ) -> None:
         """tools: name and colours of each. press: called with the buttons."""
         gui = server.gui
-        gui.configure_theme(
-            control_width='small', show_logo=False, show_share_button=False, brand_color=(28, 132, 128)
-        )
+        gui.configure_theme(control_width='small', show_logo=False, show_share_button=False, brand_color=(28, 132, 128))
         gui.set_panel_label('ik_node')
         several = len(tools) > 1
         if several:
             self.card = Card(gui)
             add_arm_buttons(gui, events, 'All tools', (HOME, RESUME), lambda button: press(button, ALL_TOOLS))
-        self.tools = [
-            ToolPanel(gui, events, name if several else '', colours, press) for name, colours in tools
-        ]
+        self.tools = [ToolPanel(gui, events, name if several else '', colours, press) for name, colours in tools]
         if not several:
             self.card = self.tools[0].card
         self.joints = JointsPanel(gui, events)
@@ -383,9 +372,7 @@ def add_arm_buttons(
 class ToolPanel:
     """The controls of one tool: status, track and buttons; in a folder if it has a name."""
 
-    def __init__(
-        self, gui: viser.GuiApi, events: Events, name: str, colours: ToolColours, press: Press
-    ) -> None:
+    def __init__(self, gui: viser.GuiApi, events: Events, name: str, colours: ToolColours, press: Press) -> None:
         self._events = events
         with gui.add_folder(name) if name else contextlib.nullcontext():
             self.card = Card(gui, (colours.wanted, 'wanted axis'), (colours.present, 'present axis'))

@@ -191,9 +191,7 @@ AT_TOOL, THROUGH_TOOL, AT_HEIGHT, WHOLE = PLANES = (
     'horizontal, at a height',
     'the whole workspace',
 )
-LEGEND = (
-    'Share of the directions of the tool axis that are possible at a position. Self-collision is ignored.'
-)
+LEGEND = 'Share of the directions of the tool axis that are possible at a position. Self-collision is ignored.'
 
 
 class Choice(NamedTuple):

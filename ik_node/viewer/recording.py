@@ -58,9 +58,7 @@ def definition(name: str) -> str:
         found[current] = _text(current)
         types = message.get_fields_and_field_types().values()
         waiting += [f'{package}/msg/{short}' for kind in types for package, short in _within(kind)]
-    others = (
-        f'\n{LINE}\nMSG: {key.replace("/msg/", "/")}\n{text}' for key, text in found.items() if key != name
-    )
+    others = (f'\n{LINE}\nMSG: {key.replace("/msg/", "/")}\n{text}' for key, text in found.items() if key != name)
     return found[name] + ''.join(others)
 
 
@@ -261,9 +259,7 @@ class Recorder:
         publishers = graph.publishers(self._node, topic)
         profiles = [publisher.qos_profile for publisher in publishers]
         reliable = all(profile.reliability == ReliabilityPolicy.RELIABLE for profile in profiles)
-        latched = bool(profiles) and all(
-            profile.durability == DurabilityPolicy.TRANSIENT_LOCAL for profile in profiles
-        )
+        latched = bool(profiles) and all(profile.durability == DurabilityPolicy.TRANSIENT_LOCAL for profile in profiles)
         choice = kind, reliable, latched
         before = self._subscriptions.get(topic)
         if before is not None:

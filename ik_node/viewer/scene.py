@@ -354,9 +354,7 @@ class Trail:
     name: of the scene node. A tool at rest adds no bead.
     """
 
-    def __init__(
-        self, server: viser.ViserServer, name: str, point: Array, radius: float, colour: Colour
-    ) -> None:
+    def __init__(self, server: viser.ViserServer, name: str, point: Array, radius: float, colour: Colour) -> None:
         self._points = np.tile(point, (BEADS, 1))
         scales = np.linspace(1.0, 0.2, BEADS)
         self._beads = add_dots(server, name, radius, colour, self._points, scales)
@@ -416,9 +414,7 @@ class ToolScene:
         )
         self.place({})
 
-    def _add_arrow(
-        self, name: str, pose: Array, colour: Colour, length: float, radius: float
-    ) -> viser.MeshHandle:
+    def _add_arrow(self, name: str, pose: Array, colour: Colour, length: float, radius: float) -> viser.MeshHandle:
         """Add an arrow along z of pose, as a solid with light and shade; viser's own arrows look faded."""
         head = 5.0 * radius
         top = np.eye(4)

@@ -32,9 +32,7 @@ HINTS = {
     CLEAR: 'Ends a hold or a fault. Support the arm: an overloaded servo has no torque for a moment.',
     ZERO: 'Sets the zeros so that the present pose is the known pose; the torque must be off.',
 }
-POSE_HINT = (
-    "Positions [rad or m] of joints that you hold, such as 'elbow_flex=1.57'; others keep their zeros."
-)
+POSE_HINT = "Positions [rad or m] of joints that you hold, such as 'elbow_flex=1.57'; others keep their zeros."
 ORDER = 2e6  # of the folder: below the joints
 ALARM_ORDER = 0.0  # of what is wrong with the arm: at the top, because it explains why goals are rejected
 TORQUE_OFF = 'the torque is off: switch it on in the folder Servos'

@@ -103,9 +103,7 @@ class Lister:
         arm, goal, locked = self.preview.arm, query.goal, tuple(query.locked)
         named = {**query.values, **query.locked}
         seed = np.array([named.get(name, 0.0) for name in arm.joint_names])
-        seed = np.where(
-            [name in locked for name in arm.joint_names], np.clip(seed, arm.lower, arm.upper), seed
-        )
+        seed = np.where([name in locked for name in arm.joint_names], np.clip(seed, arm.lower, arm.upper), seed)
         found = self.solver.solve_all(goal, seed, locked, BUDGET)
         judged = [self._judged(one.q, query, self_motion=one.self_motion) for one in found]
         over = self._over_limits(query, seed)
@@ -254,9 +252,7 @@ class Ghosts:
         if event.instance_index is not None:
             link = next(link for link, handle in self._links.items() if handle is event.target)
             ray = np.array([event.ray_origin, event.ray_direction])
-            self._events.post_input(
-                event, partial(self._clicked.append, Click(event.instance_index, link, ray))
-            )
+            self._events.post_input(event, partial(self._clicked.append, Click(event.instance_index, link, ray)))
 
     def take_clicks(self) -> list[int | None]:
         """Return which ghosts users clicked since the last call, None for one that is no longer there.
@@ -279,8 +275,7 @@ class Ghosts:
         """Show these ghosts; other joints of the robot are at values by name."""
         names = self._arm.joint_names
         placed = self._placed = [
-            dict(self._arm.robot.link_poses({**values, **dict(zip(names, look.q, strict=True))}))
-            for look in looks
+            dict(self._arm.robot.link_poses({**values, **dict(zip(names, look.q, strict=True))})) for look in looks
         ]
         self._root.visible = bool(looks)
         if not looks:
@@ -486,9 +481,7 @@ class Along:
             self._asked = choice
             if choice is not None and choice.self_motion and self._spare is not None:
                 arm, spare = self._arm, self._spare
-                self._worker.submit(
-                    lambda: Traced(choice, trace_self_motion(arm, goal, choice.q, spare)), self._take
-                )
+                self._worker.submit(lambda: Traced(choice, trace_self_motion(arm, goal, choice.q, spare)), self._take)
         traced, self._traced = self._traced, None
         if traced is not None and traced.choice is choice and len(traced.self_motion.q) > 1:
             self._self_motion = traced.self_motion
@@ -619,9 +612,7 @@ class Why:
         if moved and now >= self._due:
             self._asked, self._due = position.copy(), now + DIRECTIONS_PERIOD
             place, seed = self._asked, nearest.q
-            self._worker.submit(
-                lambda: (place, possible_directions(solver, place, seed)), self._show_directions
-            )
+            self._worker.submit(lambda: (place, possible_directions(solver, place, seed)), self._show_directions)
 
     def _show_directions(self, directions: tuple[Array, Array]) -> None:
         self._scene.show_directions(*directions)
@@ -749,8 +740,7 @@ class SolutionsPanel:
         prismatic = bool(arm.prismatic[index])
         unit = 1e-3 if prismatic else math.radians(1.0)
         low, high = (
-            round(float(np.clip(end, -math.pi, math.pi)) / unit, 1)
-            for end in (arm.lower[index], arm.upper[index])
+            round(float(np.clip(end, -math.pi, math.pi)) / unit, 1) for end in (arm.lower[index], arm.upper[index])
         )
         self._spare = name, unit
         with self.folder:

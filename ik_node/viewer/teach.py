@@ -803,9 +803,7 @@ class Teach(Section):
         program, name = self._program, self._program.gripper
         if name != joint.name:
             if any(point.gripper is not None for point in program.points):
-                raise InputError(
-                    f'the gripper of this program is {quoted(name)}, that of the arm {quoted(joint.name)}'
-                )
+                raise InputError(f'the gripper of this program is {quoted(name)}, that of the arm {quoted(joint.name)}')
             program = replace(program, gripper=joint.name)
         value = self._panel.gripper_value() if on else None
         self._program = program.with_point(self._selected, gripper=value)

@@ -352,9 +352,7 @@ def test_rows_of_a_table_are_episodes_and_its_other_columns_stay(tmp_path, solve
     assert np.array(found['solved']).tolist() == valid.tolist()
     assert found['reason_text'].null_count == len(q) - 2
     assert not (tmp_path / 'out.parquet.parts').exists()
-    assert sorted(path.name for path in folder.iterdir()) == [
-        f'out_{take}.mcap' for take in ('pick', 'place', 'wave')
-    ]
+    assert sorted(path.name for path in folder.iterdir()) == [f'out_{take}.mcap' for take in ('pick', 'place', 'wave')]
     with (folder / 'out_place.mcap').open('rb') as stream:
         messages = list(make_reader(stream, decoder_factories=[DecoderFactory()]).iter_decoded_messages())
     assert {(schema.name, channel.topic) for schema, channel, _, _ in messages} == {

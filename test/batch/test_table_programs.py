@@ -111,8 +111,7 @@ def test_kills_and_interruptions_change_no_bit(goals, tmp_path, monkeypatch):
     (tmp_path / 'run.py').write_text(STUCK)
     process = subprocess.Popen(
         [sys.executable, tmp_path / 'run.py', ARM, goals, broken, '--workers', '2'],
-        env=os.environ
-        | {'PYTHONPATH': os.pathsep.join([str(URDF.parent), os.environ.get('PYTHONPATH', '')])},
+        env=os.environ | {'PYTHONPATH': os.pathsep.join([str(URDF.parent), os.environ.get('PYTHONPATH', '')])},
         cwd=tmp_path,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -148,9 +147,7 @@ def test_kills_and_interruptions_change_no_bit(goals, tmp_path, monkeypatch):
     assert broken.read_bytes() == whole.read_bytes()
 
 
-@pytest.mark.parametrize(
-    'change', [pytest.param(['--tool-axis', 'x'], marks=pytest.mark.nightly), ['--count']]
-)
+@pytest.mark.parametrize('change', [pytest.param(['--tool-axis', 'x'], marks=pytest.mark.nightly), ['--count']])
 def test_other_options_use_no_part_of_before(goals, tmp_path, monkeypatch, change):
     output, few = tmp_path / 'out.parquet', tmp_path / 'few.parquet'
     monkeypatch.setattr(solve_table, 'CHUNK', 15)
@@ -234,9 +231,7 @@ def test_a_file_that_is_being_written_is_not_taken_for_a_whole_one(goals, tmp_pa
 
 @both
 @pytest.mark.parametrize('stream', ['stdout', 'stderr'])
-def test_words_that_cannot_be_printed_do_not_cost_the_output(
-    goals, tmp_path, program, stream, monkeypatch, capsys
-):
+def test_words_that_cannot_be_printed_do_not_cost_the_output(goals, tmp_path, program, stream, monkeypatch, capsys):
     output = tmp_path / 'out.parquet'
     with Path('/dev/full').open('w') as full:
         monkeypatch.setattr(sys, stream, full)

@@ -121,9 +121,7 @@ def test_dragging_the_gizmo_moves_the_arm(seen: Seen) -> None:
     T = ARM.robot.link_pose(ARM.tip_link, robot.joints)
     project = page.projection(EXTENT)
     heads = [T[:3, 3] + 0.75 * GIZMO_SCALE * EXTENT * axis for axis in T[:3, :3].T]  # of its arrows
-    longest = [
-        np.linalg.norm(project(one) - project(T[:3, 3])) * (project(one)[1] > NOTICES) for one in heads
-    ]
+    longest = [np.linalg.norm(project(one) - project(T[:3, 3])) * (project(one)[1] > NOTICES) for one in heads]
     axis = int(np.argmax(longest))
     way = -0.15 * EXTENT * T[:3, axis]
     page.press(*(project(heads[axis] + share * way) for share in np.linspace(0.0, 1.0, 6)))

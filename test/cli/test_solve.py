@@ -104,9 +104,7 @@ def test_position_only_and_the_seed_is_stayed_near():
 
 def test_directions_of_any_length_and_negative_numbers():
     position, direction = goal_of(arm_of('seed_arm'))
-    answers = [
-        data_of(*position, '--direction', *(length * direction))['q'] for length in (1.0, 7.0, 1e200, 1e-200)
-    ]
+    answers = [data_of(*position, '--direction', *(length * direction))['q'] for length in (1.0, 7.0, 1e200, 1e-200)]
     np.testing.assert_allclose(answers, np.tile(answers[0], (4, 1)), atol=1e-5)
     for number in ('-1e-3', '-.2', '-0.1', '-2E-1'):
         y = arm_of('seed_arm').fk(data_of(0.3, number, 0.3)['q'])[0][1]

@@ -143,9 +143,7 @@ class Sequences(RuleBasedStateMachine):
     @rule(names=JOINTS, share=SHARES)
     def joints(self, names, share):
         places = self.place(share)
-        self.controller.submit(
-            Asked({self.joint(one): places[self.joint(one)] for one in names - {'camera'}})
-        )
+        self.controller.submit(Asked({self.joint(one): places[self.joint(one)] for one in names - {'camera'}}))
 
     @rule(place=PLACES, speed=PLACES, count=st.integers(1, 40), every=st.integers(1, 3))
     def stream(self, place, speed, count, every):

@@ -23,9 +23,7 @@ NONE = replace(SETTINGS, clutch='none')
 def at(model, q=Q, interruptions: int = 0) -> Snapshot:
     """The arm at rest at q (n,)."""
     values = model.joints.filled(dict(zip(model.joint_names, q.tolist(), strict=True)))
-    return Snapshot(
-        model, model.first, State.HOLDING, values, q, 0.0, np.nan, np.nan, interruptions=interruptions
-    )
+    return Snapshot(model, model.first, State.HOLDING, values, q, 0.0, np.nan, np.nan, interruptions=interruptions)
 
 
 def tip_at(model, offset=(0.0, 0.0, 0.0), turn=(0.0, 0.0, 0.0)) -> np.ndarray:
@@ -65,9 +63,7 @@ def test_a_clutch_makes_hand_poses_relative(model):
     hand[:3, 3] = 1.0, 1.0, 1.0
     assert clutch.goal(hand, at(model), 0.8, REQUIRED).position == pytest.approx(point)  # relative anew
     hand[:3, 3] = 2.0, 1.0, 1.0
-    assert clutch.goal(hand, at(model), 0.85, REQUIRED).position == pytest.approx(
-        point
-    )  # a jump is no motion
+    assert clutch.goal(hand, at(model), 0.85, REQUIRED).position == pytest.approx(point)  # a jump is no motion
     clutch.enable(False, 0.9, 0.5, 0)
     assert clutch.goal(hand, at(model), 0.9, REQUIRED) is None
 

@@ -130,9 +130,7 @@ def test_a_goal_is_announced_and_its_arrival_too(picture):
         (Goal((0.5, 0.0, 0.2), (-1.0, 0.0, 0.0)), True, 'auto', 'moving'),  # the position alone can be met
     ],
 )
-def test_a_real_arm_does_not_stretch_out_to_a_position_out_of_reach(
-    picture, goal, real, on_unreachable, phase
-):
+def test_a_real_arm_does_not_stretch_out_to_a_position_out_of_reach(picture, goal, real, on_unreachable, phase):
     controller = picture.controller
     controller.set_limits(replace(SETTINGS, on_unreachable=on_unreachable))
     if real:

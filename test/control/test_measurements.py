@@ -41,9 +41,7 @@ def test_the_first_measurement_is_not_believed(model, asked: str, value: float) 
 @pytest.mark.slow
 @pytest.mark.parametrize(('asked', 'value'), WRONG)
 @pytest.mark.parametrize('during', ['holding', 'moving', 'hand-guided', 'teleoperated', 'stopped'])
-def test_an_arm_faults_and_brakes_from_where_it_was_believed(
-    real: Rig, asked: str, value: float, during: str
-) -> None:
+def test_an_arm_faults_and_brakes_from_where_it_was_believed(real: Rig, asked: str, value: float, during: str) -> None:
     if during == 'moving':
         real.go(yaw=1.0)
     elif during == 'hand-guided':

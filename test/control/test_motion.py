@@ -261,9 +261,7 @@ def test_the_quick_comparison_lets_nothing_pass_that_the_full_one_rejects():
         velocity, position = np.zeros(3), np.zeros(3)
         for _ in range(3):
             dt = rng.uniform(0.2, 2.0) * DT
-            velocity = (
-                velocity + rng.uniform(-1.0, 1.0, 3) * rng.choice([0.0005, 0.002, 0.005, 0.06, 3.0]) * dt / DT
-            )
+            velocity = velocity + rng.uniform(-1.0, 1.0, 3) * rng.choice([0.0005, 0.002, 0.005, 0.06, 3.0]) * dt / DT
             position = position + velocity * dt * (3.0 if rng.random() < 0.05 else 1.0)
             if rng.random() < 0.1:
                 position[rng.integers(3)] = rng.choice([np.nan, np.inf, -1.0, 1.0, 1.00001])
@@ -313,9 +311,7 @@ def test_a_joint_outside_its_limits_may_come_back_only():
         (11.0, 0.0, 'position 1.045, allowed: -1.001 to 1.001'),
     ],
 )
-def test_until_a_controller_joins_a_trajectory_its_states_may_exceed_limits_by_little(
-    speed, acceleration, words
-):
+def test_until_a_controller_joins_a_trajectory_its_states_may_exceed_limits_by_little(speed, acceleration, words):
     times = 0.005 * np.arange(21)
     rows = np.array([[second(speed * time), second(speed), second(acceleration)] for time in times])
     if speed > 3.0:

@@ -284,9 +284,7 @@ def test_what_a_controller_is_sent_ahead_stays_within_the_limits_where_a_joint_t
     motion.set_limits([1.0], [5.0], [50.0])
     coasted = 0
     for time in np.arange(0.0, 4.0, 0.01):
-        place = swing * np.array(
-            [np.sin(rate * time), rate * np.cos(rate * time), -(rate**2) * np.sin(rate * time)]
-        )
+        place = swing * np.array([np.sin(rate * time), rate * np.cos(rate * time), -(rate**2) * np.sin(rate * time)])
         place[0] += upper + edge - swing
         motion.track(MotionState(*place[:, None]), 0.04)
         motion.step(0.01)

@@ -53,9 +53,7 @@ def off_line(points, axes, start, end):
     share = np.clip((points - p0) @ move / (move @ move), 0.0, 1.0)
     angle = np.arctan2(np.linalg.norm(np.cross(d0, d1)), d0 @ d1)
     if angle > 1e-9:
-        wanted = (np.sin((1 - share) * angle)[:, None] * d0 + np.sin(share * angle)[:, None] * d1) / np.sin(
-            angle
-        )
+        wanted = (np.sin((1 - share) * angle)[:, None] * d0 + np.sin(share * angle)[:, None] * d1) / np.sin(angle)
     else:
         wanted = np.repeat(d0[None], len(share), axis=0)
     away = np.linalg.norm(points - p0 - share[:, None] * move, axis=1)
@@ -241,9 +239,7 @@ def test_a_path_does_not_begin_while_the_arm_moves(model):
     assert rig.position('yaw') == pytest.approx(-1.0)
 
 
-@pytest.mark.parametrize(
-    ('change', 'ends'), [({'goal_timeout': 2.0}, False), ({'max_acceleration': 4.0}, True)]
-)
+@pytest.mark.parametrize(('change', 'ends'), [({'goal_timeout': 2.0}, False), ({'max_acceleration': 4.0}, True)])
 def test_only_lower_limits_end_a_line(model, change, ends):
     rig = started(model)
     start, path = tool_of(rig), line_of(rig)
@@ -318,9 +314,7 @@ def straight(move: np.ndarray):
 
 def wavy(rng: np.random.Generator, n: int):
     """A random smooth path of n joints."""
-    curve = Curve(
-        np.linspace(0.0, 1.0, 12), np.cumsum(rng.normal(size=(12, n)), axis=0) * rng.uniform(0.02, 0.4)
-    )
+    curve = Curve(np.linspace(0.0, 1.0, 12), np.cumsum(rng.normal(size=(12, n)), axis=0) * rng.uniform(0.02, 0.4))
 
     def path(s):
         return curve(s, 3), np.linalg.norm(curve(s, 1)[1], axis=1)

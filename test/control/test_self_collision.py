@@ -47,9 +47,7 @@ def measured(model: ArmModel, **start: float) -> Rig:
 def least(model: ArmModel, rig: Rig) -> float:
     """The least distance in all samples of the arm."""
     return min(
-        model.collision.distance(model.joints.filled(dict(zip(s.names, s.positions.tolist(), strict=True))))[
-            0
-        ]
+        model.collision.distance(model.joints.filled(dict(zip(s.names, s.positions.tolist(), strict=True))))[0]
         for s in rig.output.samples
     )
 

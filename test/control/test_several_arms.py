@@ -109,9 +109,7 @@ def test_an_arm_is_teleoperated_beside_another_one():
         teleop.jog(teleop.ready(), np.full(5, 0.2), arms.time, arms.settings.arms['right'])
         arms.tick(1)
     names, moved = arms.models['right'].joints.variables, np.abs(arms.values() - before) > 1e-3
-    assert {name for name, moves in zip(names, moved, strict=True) if moves} == {
-        f'right_joint{k}' for k in range(1, 6)
-    }
+    assert {name for name, moves in zip(names, moved, strict=True) if moves} == {f'right_joint{k}' for k in range(1, 6)}
 
 
 def test_a_goal_of_one_tool_leaves_the_other_where_it_was_sent():
@@ -174,9 +172,7 @@ def test_a_joint_has_one_arm_that_commands_it():
 
 
 def test_controllers_may_not_share_joints():
-    settings = RobotSettings(
-        GENERAL, {**OWN, 'left': {**OWN['left'], 'controller_joints': ('right_joint1',)}}
-    )
+    settings = RobotSettings(GENERAL, {**OWN, 'left': {**OWN['left'], 'controller_joints': ('right_joint1',)}})
     text = load_description(share_path('urdf', 'two_arms.urdf.xacro'))
     with pytest.raises(InputError, match='controller_joints'):
         build_models(text, settings, {})

@@ -63,9 +63,7 @@ def circle() -> Track:
 
 
 @cache
-def driven(
-    model: ArmModel, roll: str, stream: bool = True, settings: ArmSettings = SETTINGS
-) -> tuple[Rig, np.ndarray]:
+def driven(model: ArmModel, roll: str, stream: bool = True, settings: ArmSettings = SETTINGS) -> tuple[Rig, np.ndarray]:
     """Send goals along a circle, whose roll for the first tool is a function of time.
 
     settings: as soon as the tools are on it. Returns the joints (k, n), a sample each.

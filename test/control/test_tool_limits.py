@@ -36,11 +36,7 @@ def rig_with(model: ArmModel, **values: object) -> Rig:
 
 def tool_of(rig: Rig) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Tool points (k, 3), speeds (k,) and turn rates (k,) of the samples of the arm."""
-    rows = [
-        sample.names.index(name)
-        for sample in rig.output.samples[:1]
-        for name in rig.model.first.arm.joint_names
-    ]
+    rows = [sample.names.index(name) for sample in rig.output.samples[:1] for name in rig.model.first.arm.joint_names]
     q = np.array([sample.positions[rows] for sample in rig.output.samples])
     qd = np.array([sample.velocities[rows] for sample in rig.output.samples])
     motion = tool_motion(rig.model.first.arm, q, qd)
@@ -138,9 +134,7 @@ def along(begin: np.ndarray, end: np.ndarray, rates: str = '') -> States:
         ({'yaw': 0.545}, {'yaw': 0.536}, ' the workspace: x 0.60'),
     ],
 )
-def test_one_check_judges_setpoints_trajectories_motions_and_configurations(
-    model, kind, inside, outside, words
-):
+def test_one_check_judges_setpoints_trajectories_motions_and_configurations(model, kind, inside, outside, words):
     corners = BOX if 'x 0' in words else (0.0,) * 6
     check = MotionCheck(model, replace(SETTINGS, workspace=corners))
     rows = [model.joints.filled(row) for row in (inside, outside)]

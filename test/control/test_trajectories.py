@@ -35,9 +35,7 @@ def path_of(trajectory: JointTrajectory, spacing: float = 1e-3) -> np.ndarray:
 def valid(trajectory: JointTrajectory) -> bool:
     """Whether a joint_trajectory_controller takes it."""
     increasing = trajectory.times[0] >= 0.0 and (np.diff(trajectory.times) > 0.0).all()
-    return bool(
-        increasing and not trajectory.velocities[-1].any() and np.isfinite(trajectory.positions).all()
-    )
+    return bool(increasing and not trajectory.velocities[-1].any() and np.isfinite(trajectory.positions).all())
 
 
 @pytest.mark.slow
@@ -106,9 +104,7 @@ def test_a_following_error_halts_the_controller_where_the_arm_is(rig: Driven) ->
     _, trajectory = rig.output.sent[-1]
     assert trajectory.positions[-1] == pytest.approx([0.3, 0.0, 0.0, 0.0, 0.0])
     assert not trajectory.velocities[-1].any()
-    speed, acceleration = np.abs(
-        trajectory.motion.sampled(np.linspace(0.0, trajectory.duration, 99))[1:3, :, 0]
-    )
+    speed, acceleration = np.abs(trajectory.motion.sampled(np.linspace(0.0, trajectory.duration, 99))[1:3, :, 0])
     assert speed.max() <= 1.0 + 1e-9
     assert acceleration.max() <= 5.0
     count = len(rig.output.sent), len(rig.output.samples)
@@ -121,9 +117,7 @@ def test_a_following_error_halts_the_controller_where_the_arm_is(rig: Driven) ->
     ('ticks', 'off', 'count'),
     [(8, 0.4, 1), (16, 2.0, 2), (20, 50.0, 3), (220, 50.0, 1)],
 )
-def test_bad_measurements_halt_the_controller_within_all_limits(
-    rig: Driven, ticks: int, off: float, count: int
-):
+def test_bad_measurements_halt_the_controller_within_all_limits(rig: Driven, ticks: int, off: float, count: int):
     rig.go(yaw=2.45, elbow=-1.0, wrist=-2.4)
     rig.tick(ticks)
     places = {name: rig.position(name) for name in ARM_JOINTS}

@@ -213,9 +213,7 @@ def test_arrays_that_are_kept_in_another_way_are_noticed(folder, compiled, monke
 
 def python(folder, *command, **environment):
     env = {**os.environ, 'PYTHONPATH': str(ROOT), native.FOLDER: str(folder), **environment}
-    done = subprocess.run(
-        [sys.executable, *command], cwd='/', env=env, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, *command], cwd='/', env=env, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -98,9 +98,7 @@ def test_descents_agree_in_all_bits(calls, method):
         assert differences(name, plain(name), getattr(compiled, name), row) == [], name
 
 
-@pytest.mark.parametrize(
-    'name', ['forward', 'jacobian', 'goal_errors', 'largest_move', 'wrap_rows_into_limits']
-)
+@pytest.mark.parametrize('name', ['forward', 'jacobian', 'goal_errors', 'largest_move', 'wrap_rows_into_limits'])
 def test_odd_numbers_agree_too(calls, name):
     rng, compiled = np.random.default_rng(4), getattr(native.load(native.find()), name)
     tried = 0

@@ -68,9 +68,7 @@ def test_goals_listen_to_the_joints_of_the_whole_robot(namespace):
 
 
 def test_every_tool_has_its_own_displays_in_rviz():
-    one, two = (
-        yaml.safe_load(planned(description_file=name).rviz_config) for name in ('seed_arm', 'two_arms')
-    )
+    one, two = (yaml.safe_load(planned(description_file=name).rviz_config) for name in ('seed_arm', 'two_arms'))
     manager = two['Visualization Manager']
     entries = [*manager['Displays'], *manager['Tools']]
     assert [entry['Topic']['Value'] for entry in entries if 'Topic' in entry] == [

@@ -94,9 +94,7 @@ def handles(arm: Arm, T_root_base: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize('name', ['seed_arm', 'so101_like', 'two_arms', 'torso_arms'])
 def test_the_first_view_shows_the_arm_and_its_marker(name):
-    view = yaml.safe_load(planned(description_file=name).rviz_config)['Visualization Manager']['Views'][
-        'Current'
-    ]
+    view = yaml.safe_load(planned(description_file=name).rviz_config)['Visualization Manager']['Views']['Current']
     robot = read_urdf(load_description(URDF / f'{name}{SUFFIX}'))
     file = tools_file(name)
     arms = list(Tree(robot, tools_in([file])).arms.values()) if file else [Arm(robot)]

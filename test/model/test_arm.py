@@ -58,8 +58,7 @@ def test_kinematics_limits_and_freedom(case):
         at_tip = tool_at(arm, arm.link_in_base(arm.tip_link, values))
         np.testing.assert_allclose(at_tip, found, rtol=0, atol=1e-12)
         ahead, behind = (
-            np.array([np.concatenate(arm.fk(q + sign * step)) for step in np.eye(arm.n) * h])
-            for sign in (1, -1)
+            np.array([np.concatenate(arm.fk(q + sign * step)) for step in np.eye(arm.n) * h]) for sign in (1, -1)
         )
         np.testing.assert_allclose(arm.jacobian(q), ((ahead - behind) / (2 * h)).T, rtol=0, atol=5e-10)
     assert not case.rank or arm.effective_dof == case.rank

@@ -96,9 +96,7 @@ def test_a_file_is_read_as_its_fields_say(tmp_path: Path) -> None:
         (GOOD, '1' * 5000, 'cannot read arm {}: Exceeds the limit'),
     ],
 )
-def test_an_error_says_where_what_is_allowed_and_what_was_given(
-    tmp_path: Path, old: str, new: str, error: str
-) -> None:
+def test_an_error_says_where_what_is_allowed_and_what_was_given(tmp_path: Path, old: str, new: str, error: str) -> None:
     path = tmp_path / 'a.yaml'
     assert old in GOOD
     with pytest.raises(InputError) as raised:
@@ -114,9 +112,7 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
             read_file(path, 'arm', ARM)
 
 
-def test_a_file_is_stored_before_it_replaces_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_stored_before_it_replaces_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise there may be an empty file after a power failure."""
     path, stored = tmp_path / 'file', []
     path.write_text('old')

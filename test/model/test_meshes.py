@@ -14,8 +14,7 @@ PACKAGE_MESH = 'package://some_arm/meshes/body.stl'
 GLTF = '{"asset": {"version": "2.0"}, '
 DOUBLED = [{'children': [k + 1, k + 1]} for k in range(40)] + [{'mesh': 0}]
 INSTANCES = ''.join(
-    f'<node id="n{k}"><instance_node url="#n{k + 1}"/><instance_node url="#n{k + 1}"/></node>'
-    for k in range(40)
+    f'<node id="n{k}"><instance_node url="#n{k + 1}"/><instance_node url="#n{k + 1}"/></node>' for k in range(40)
 )
 # Small meshes that would take gigabytes or hours.
 BOMBS = {

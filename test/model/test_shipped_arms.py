@@ -63,8 +63,7 @@ def test_robots_are_sound_wherever_their_folder_lies(name, tmp_path, monkeypatch
     check_inertias(root)
     for link in root.findall('link'):
         looks, collides = (
-            [etree.tostring(each.find('geometry')) for each in link.findall(tag)]
-            for tag in ('visual', 'collision')
+            [etree.tostring(each.find('geometry')) for each in link.findall(tag)] for tag in ('visual', 'collision')
         )
         assert looks == collides
         assert {visual.find('material').get('name') for visual in link.findall('visual')} <= materials
@@ -203,9 +202,7 @@ def test_moves_as_the_real_arm(name, link, other, other_link, tolerance):
 
 def test_fingers_of_the_xarm_open_together_and_the_ball_joint_meets_in_one_point():
     xarm, ball = read('xarm5_like'), read('ball_joint_arm')
-    fingers = [
-        xarm.link_pose(f'{side}_finger', {'left_finger_joint': 0.03})[:3, 3] for side in ('left', 'right')
-    ]
+    fingers = [xarm.link_pose(f'{side}_finger', {'left_finger_joint': 0.03})[:3, 3] for side in ('left', 'right')]
     assert hypot(*(fingers[0] - fingers[1])) == pytest.approx(0.06)
     values = {'ball_yaw': radians(50), 'ball_pitch': radians(-40), 'ball_roll': radians(30)}
     places = [ball.link_pose(link, values)[:3, 3] for link in ('ball_outer', 'ball_middle', 'upper_arm')]

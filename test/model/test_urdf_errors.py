@@ -355,8 +355,7 @@ def test_many_places_are_told_in_one_sentence_of_bounded_length():
 
 HEAD = '<robot xmlns:xacro="http://www.ros.org/wiki/xacro" name="arm">\n'
 OTHERS = {
-    'limb.xacro': HEAD
-    + '<xacro:macro name="limb" params="a">\n\n  <link name="${bar}${a}"/>\n</xacro:macro></robot>',
+    'limb.xacro': HEAD + '<xacro:macro name="limb" params="a">\n\n  <link name="${bar}${a}"/>\n</xacro:macro></robot>',
     'again.xacro': f'{HEAD}<xacro:include filename="again.xacro"/></robot>',
     'bomb.xacro': f'<!DOCTYPE robot [<!ENTITY l0 "ha">{LAUGHS}]><robot name="&l11;"/>',
     'cut.xacro': f'{HEAD}<link name="a"/>\n',

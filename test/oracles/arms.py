@@ -45,9 +45,7 @@ class Task:
     @cached_property
     def arm(self) -> Arm:
         """ik_node's arm."""
-        return Arm.from_urdf(
-            self.xml, self.tip, tool_axis=self.axis, tool_point=self.point, base_link=self.base
-        )
+        return Arm.from_urdf(self.xml, self.tip, tool_axis=self.axis, tool_point=self.point, base_link=self.base)
 
     @cached_property
     def chain(self) -> Chain:

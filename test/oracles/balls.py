@@ -184,18 +184,14 @@ def from_lock(one: BallArm, count: int) -> tuple[float, float]:
         goals, seeds = (rng.uniform(arm.lower, arm.upper, (count, arm.n)) for _ in range(2))
         middle = arm.joint_names.index('ball1')
         seeds[:, middle] = 0.0 if ' zyz ' in one.name else math.pi / 2
-        found = [
-            solver._search.search(Goal(*arm.fk(q)), seed, 0.0) for q, seed in zip(goals, seeds, strict=True)
-        ]
+        found = [solver._search.search(Goal(*arm.fk(q)), seed, 0.0) for q, seed in zip(goals, seeds, strict=True)]
         shares.append(float(np.mean([result.solved for result in found])))
     return shares[0], shares[1]
 
 
 def by_method(one: BallArm, method: str, count: int) -> tuple[float, float]:
     """Return the share of goals that a method solves, and the largest excess."""
-    arm, solver, judge = solver_of(
-        one, method=method, restarts=100, position_tolerance=1e-3, direction_tolerance=1e-3
-    )
+    arm, solver, judge = solver_of(one, method=method, restarts=100, position_tolerance=1e-3, direction_tolerance=1e-3)
     places = inside(arm, judge, np.random.default_rng(12), count)
     found = [solver.solve(Goal(*arm.fk(q))) for q in places]
     solved = float(np.mean([solution.solved for solution in found]))

@@ -48,9 +48,7 @@ def answers(
     return np.linalg.norm(points - position, axis=1), angles, np.array(told)
 
 
-def best_efforts(
-    reference: Reference, position: Array, direction: Array, q: Array
-) -> Iterator[tuple[float, float]]:
+def best_efforts(reference: Reference, position: Array, direction: Array, q: Array) -> Iterator[tuple[float, float]]:
     """Yield the errors [m, rad] of the best effort q (n,), chosen with slack, and after descents."""
     goals = np.tile(position, (SETTLING, 1)), np.tile(direction, (SETTLING, 1))
     settled = reference.along(q, *goals, 0.3 * reference.scale * WEIGHTS[-1])[-1]

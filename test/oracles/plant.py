@@ -106,9 +106,7 @@ class Campaign:
                 self.controller.resume()
                 self._pass(0.5)
                 continue
-            (promised, place), axes = self.task.chain.fk(
-                np.array([report.solution.q, self.plant.position[self.rows]])
-            )
+            (promised, place), axes = self.task.chain.fk(np.array([report.solution.q, self.plant.position[self.rows]]))
             off = np.linalg.norm(place - promised), angle_between(*axes)
             near += bool(off[0] <= NEAR[0] and off[1] <= NEAR[1])
         return done, near, stopped, self.link.samples, self.link.beyond

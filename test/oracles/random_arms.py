@@ -65,9 +65,7 @@ def general_arm(seed: int) -> Task:
     axes = np.array([unit(rng) for _ in range(5)])
     offsets = rng.normal(size=(5, 3)) * rng.choice([0.05, 0.2], (5, 1))
     bounds = limits(rng, 5, *WIDTHS[seed % len(WIDTHS)])
-    return task(
-        f'general{seed}', axes, offsets, np.zeros(5, bool), bounds, unit(rng), rng.normal(size=3) * 0.1
-    )
+    return task(f'general{seed}', axes, offsets, np.zeros(5, bool), bounds, unit(rng), rng.normal(size=3) * 0.1)
 
 
 def limits(rng: np.random.Generator, count: int, least: float, most: float) -> Array:

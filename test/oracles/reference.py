@@ -47,9 +47,7 @@ class Reference:
             np.vstack([chain.tool_point, chain.tool_axis]),
         )
         self.limits = np.array([arm.lower, arm.upper])
-        self.scale = float(
-            np.linalg.norm(chain.mounts[:, :3, 3], axis=1).sum() + np.linalg.norm(chain.tool_point)
-        )
+        self.scale = float(np.linalg.norm(chain.mounts[:, :3, 3], axis=1).sum() + np.linalg.norm(chain.tool_point))
 
     def starts(self, count: int, seed: int) -> Array:
         """Return random configurations (count, n) within the limits, endless joints within a turn."""
@@ -129,9 +127,7 @@ def forward(mounts, axes, slides, driver, ratio, shift, tool, q, world, tip):
     m = axes.shape[0]
     for i in range(m + 1):
         for r in range(3):
-            place[r] += (
-                turn[r, 0] * mounts[i, 0, 3] + turn[r, 1] * mounts[i, 1, 3] + turn[r, 2] * mounts[i, 2, 3]
-            )
+            place[r] += turn[r, 0] * mounts[i, 0, 3] + turn[r, 1] * mounts[i, 1, 3] + turn[r, 2] * mounts[i, 2, 3]
         multiply(turn, mounts[i], next_turn)
         turn[:] = next_turn
         if i == m:

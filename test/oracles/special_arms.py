@@ -54,15 +54,12 @@ def kinds() -> dict[str, list[Task]]:
         for slide in places:
             kind = f'parallel {text}, slides'
             arms[kind] = arms.get(kind, []) + [
-                made(f'parallel{text}slide{slide + 1}_{k}', k, parallel=places, slides=(slide,))
-                for k in (0, 1)
+                made(f'parallel{text}slide{slide + 1}_{k}', k, parallel=places, slides=(slide,)) for k in (0, 1)
             ]
     for places in MEETING:
         text = numbered(places)
         arms[f'meet {text}'] = variants(f'meet{text}', meet=places)
-    arms['meet 45t, slide'] = [
-        made(f'meet45tslide{k + 1}', k, meet=(3, 4, TOOL), slides=(k,)) for k in range(3)
-    ]
+    arms['meet 45t, slide'] = [made(f'meet45tslide{k + 1}', k, meet=(3, 4, TOOL), slides=(k,)) for k in range(3)]
     arms['meet 345, slide'] = [made(f'meet345slide{k + 1}', k, meet=(2, 3, 4), slides=(k,)) for k in range(2)]
     return arms
 
@@ -72,9 +69,7 @@ def fewer() -> dict[str, list[Task]]:
     arms = {}
     for count in range(1, 5):
         arms[f'{count} joints'] = [few(f'joints{count}_{k}', count, k) for k in range(2 * VARIANTS)]
-    arms['3 joints, position'] = [
-        few(f'position3_{k}', 3, k, position_only=True) for k in range(3 * VARIANTS)
-    ]
+    arms['3 joints, position'] = [few(f'position3_{k}', 3, k, position_only=True) for k in range(3 * VARIANTS)]
     return arms
 
 
@@ -173,9 +168,7 @@ def skeleton(rng: np.random.Generator, count: int, neat: bool) -> tuple[Array, A
     return axes, np.cumsum(steps + 0.25 * np.roll(steps, 1, axis=1) * rng.integers(2), axis=0)
 
 
-def assembled(
-    name: str, axes: Array, points: Array, slides: Array, bounds: Array, position_only: bool = False
-) -> Task:
+def assembled(name: str, axes: Array, points: Array, slides: Array, bounds: Array, position_only: bool = False) -> Task:
     """Return the arm with these axes and points (n + 1, 3) at its zero pose, the tool last."""
     bounds = np.where(slides[:, None], 0.15 * bounds, bounds)
     offsets = np.diff(points, axis=0, prepend=np.zeros((1, 3)))

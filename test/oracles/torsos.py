@@ -42,9 +42,7 @@ def robot(trunk: str, limbs: dict[str, tuple[str, str, str]]) -> str:
     root = etree.fromstring(f'<robot name="torso">{trunk}</robot>')
     for prefix, (arm, parent, origin) in limbs.items():
         root.append(
-            etree.fromstring(
-                joint(f'{prefix}mount', 'fixed', parent, f'{prefix}base_link', origin, '0 0 1', '')
-            )
+            etree.fromstring(joint(f'{prefix}mount', 'fixed', parent, f'{prefix}base_link', origin, '0 0 1', ''))
         )
         root.extend(limb(arm, prefix))
     return etree.tostring(root).decode()

@@ -99,9 +99,7 @@ def test_manifest_setup_and_changelog_agree(manifest: Any, setup: Any) -> None:
     assert manifest.version == setup.get_version() == released[0]
     assert manifest.name == setup.get_name() == 'ik_node'
     assert manifest.licenses == [setup.get_license()] == ['Apache-2.0']
-    assert [(m.name, m.email) for m in manifest.maintainers] == [
-        (setup.get_maintainer(), setup.get_maintainer_email())
-    ]
+    assert [(m.name, m.email) for m in manifest.maintainers] == [(setup.get_maintainer(), setup.get_maintainer_email())]
 
 
 def test_the_citation_names_this_version(manifest: Any) -> None:
@@ -149,11 +147,7 @@ def test_nothing_is_declared_that_is_not_used(manifest: Any, setup: Any) -> None
     used = imported_packages('ik_node', 'launch')
     rosdep = {depend.name for depend in manifest.exec_depends}
     keys = {ROSDEP.get(name, name) for name in used}
-    unused = {
-        name
-        for name in rosdep
-        if not {re.sub('^python3-', '', name), name} & keys and f"'{name}'" not in text
-    }
+    unused = {name for name in rosdep if not {re.sub('^python3-', '', name), name} & keys and f"'{name}'" not in text}
     assert unused == set()
     assert len(rosdep) == len(manifest.exec_depends)
     assert brought_by_pip(setup, *EXTRAS) - {PIP.get(name, name) for name in used} == set()
@@ -296,9 +290,7 @@ def test_without_ros_a_program_says_where_it_is(program: str) -> None:
     start = f'from ik_node.start import {program}; sys.argv = {given!r}; {program}()'
     done = run_without(set(), start, *ROS_MODULES)
     assert (done.returncode, done.stdout) == (2, '')
-    assert re.fullmatch(
-        rf'error: {program} needs ROS 2, .*setup.bash.* {" ".join(ROS_WHEELS)}\n', done.stderr
-    )
+    assert re.fullmatch(rf'error: {program} needs ROS 2, .*setup.bash.* {" ".join(ROS_WHEELS)}\n', done.stderr)
 
 
 def test_the_joystick_needs_a_button_and_repeats_its_commands_often_enough():
@@ -314,10 +306,7 @@ def test_the_joystick_needs_a_button_and_repeats_its_commands_often_enough():
 def test_what_users_get_in_hand_is_public() -> None:
     """The results of solve, solve_all, prove, of paths and trees, and what these hold."""
     methods = [
-        *(
-            getattr(ik_node.IkSolver, n)
-            for n in ('solve', 'solve_all', 'prove', 'solve_path', 'solve_batch', 'track')
-        ),
+        *(getattr(ik_node.IkSolver, n) for n in ('solve', 'solve_all', 'prove', 'solve_path', 'solve_batch', 'track')),
         *(getattr(ik_node.TreeSolver, n) for n in ('solve', 'solve_batch', 'track')),
         ik_node.plan_lines,
         ik_node.read_urdf,

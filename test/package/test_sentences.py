@@ -8,9 +8,7 @@ import pytest
 from tools.sentences import sentences
 
 LISTED = Path(__file__).parents[1] / 'sentences.txt'
-REMEDY = (
-    'python tools/sentences.py > test/sentences.txt lists the sentences as they are now: read the difference'
-)
+REMEDY = 'python tools/sentences.py > test/sentences.txt lists the sentences as they are now: read the difference'
 
 
 @pytest.mark.slow

@@ -105,9 +105,7 @@ def test_other_regions(mounting):
     elif mounting == 'rail':
         along = np.array([0.6, 0.8, 0.0])
         upper = np.array([1.0, 0, 0, 0, 0, math.pi])
-        region = Region(
-            -upper * [0, 1, 1, 1, 1, 1], upper, origin=np.ones(3), axes=np.outer(along, [1, 0, 0])
-        )
+        region = Region(-upper * [0, 1, 1, 1, 1, 1], upper, origin=np.ones(3), axes=np.outer(along, [1, 0, 0]))
         places, _ = region.poses(region.spread(50))
         shares = (places - 1.0) @ along
         np.testing.assert_allclose(places, 1.0 + np.outer(shares, along))

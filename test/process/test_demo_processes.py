@@ -56,9 +56,7 @@ def test_arms_follow_their_tracks_on_the_page_until_ctrl_c(demo):
     with socket.socket() as probe:
         probe.bind(('127.0.0.1', 0))
         port = probe.getsockname()[1]
-    running = demo(
-        '--page-port', str(port), '--description-file', 'two_arms', '--track', 'circle', 'figure_eight'
-    )
+    running = demo('--page-port', str(port), '--description-file', 'two_arms', '--track', 'circle', 'figure_eight')
     for tool, track in (('left', 'circle'), ('right', 'figure_eight')):
         running.wait_said(f'{tool}: {GOING}')
         running.wait_said(f'[{tool}.ik_goals]: track: {track}')

@@ -39,9 +39,7 @@ def arm() -> Arm:
 
 def test_a_goal_from_python_is_reported_until_the_arm_is_there(arm: Arm) -> None:
     said = run('08_node')
-    assert [line for line in said.splitlines() if line.startswith('solved, ')][-1].startswith(
-        'solved, arrived'
-    )
+    assert [line for line in said.splitlines() if line.startswith('solved, ')][-1].startswith('solved, arrived')
     q = [float(re.search(rf'{name}=(\S+)', said)[1]) for name in arm.joint_names]
     assert arm.fk(q)[0] == pytest.approx([0.4, 0.1, 0.2], abs=1e-3)
 

@@ -45,9 +45,7 @@ TIMEOUT = 60.0  # seconds for things that take a fraction of one on an idle mach
 
 
 def joints(index: int) -> JointState:
-    message = JointState(
-        name=['one', 'two'], position=[0.01 * index, -0.02 * index], velocity=[1.0, float(index)]
-    )
+    message = JointState(name=['one', 'two'], position=[0.01 * index, -0.02 * index], velocity=[1.0, float(index)])
     message.header.stamp.sec = index
     return message
 
@@ -70,10 +68,7 @@ def decoded(path: Path) -> list[tuple[str, Any]]:
 def same(found: Any, message: Any) -> bool:
     """Whether a message that mcap decoded has the values of one of rclpy."""
     if hasattr(message, 'get_fields_and_field_types'):
-        return all(
-            same(getattr(found, name), getattr(message, name))
-            for name in message.get_fields_and_field_types()
-        )
+        return all(same(getattr(found, name), getattr(message, name)) for name in message.get_fields_and_field_types())
     if isinstance(message, bytes):  # a byte
         return bool(found == message[0])
     if isinstance(message, str | int | float):
@@ -116,9 +111,7 @@ def test_what_was_published_is_what_mcap_reads(sides: Any, tmp_path: Path) -> No
     publishers['/robot_description'].publish(String(data='<robot/>'))  # before the recording begins
     publishers['/other'].publish(String(data='not recorded'))
     known = [topic for topic in publishers if topic != '/other']
-    wait_for(
-        lambda: set(publishers) <= {t for t, _ in listener.get_topic_names_and_types()}, 'topics', TIMEOUT
-    )
+    wait_for(lambda: set(publishers) <= {t for t, _ in listener.get_topic_names_and_types()}, 'topics', TIMEOUT)
     recorder = Recorder(listener, tmp_path / 'new' / 'all.mcap')
 
     def heard() -> bool:
@@ -127,9 +120,7 @@ def test_what_was_published_is_what_mcap_reads(sides: Any, tmp_path: Path) -> No
         return all(publishers[topic].get_subscription_count() for topic in known)
 
     wait_for(heard, 'the recorder', TIMEOUT)
-    status = DiagnosticStatus(
-        level=b'\x01', name='ik_node', message='Solved: ü', values=[KeyValue(key='a', value='1')]
-    )
+    status = DiagnosticStatus(level=b'\x01', name='ik_node', message='Solved: ü', values=[KeyValue(key='a', value='1')])
     pose, point = PoseStamped(), PointStamped()
     pose.header.frame_id, pose.pose.position.x, pose.pose.orientation.z = 'base', 0.25, 0.5
     point.point.y = -3.5
@@ -225,9 +216,7 @@ def test_a_process_that_is_killed_loses_only_what_it_had_not_saved(tmp_path: Pat
         'os.kill(os.getpid(), signal.SIGKILL)'
     )
     here = Path(__file__).parent
-    ended = subprocess.run(
-        [sys.executable, '-c', program, path, here, here.parent, here.parents[1]], check=False
-    )
+    ended = subprocess.run([sys.executable, '-c', program, path, here, here.parent, here.parents[1]], check=False)
     assert ended.returncode == -signal.SIGKILL
     assert [one.message for one in recorded(path)] == [joints(index) for index in range(300)]
     half = tmp_path / 'half.mcap'

@@ -37,9 +37,7 @@ SECOND = 1_000_000_000
 
 
 def turned(x: float, y: float, z: float, w: float, place=(0.1, 0.2, 0.3)) -> Pose:
-    return Pose(
-        position=Point(x=place[0], y=place[1], z=place[2]), orientation=Quaternion(x=x, y=y, z=z, w=w)
-    )
+    return Pose(position=Point(x=place[0], y=place[1], z=place[2]), orientation=Quaternion(x=x, y=y, z=z, w=w))
 
 
 @pytest.mark.parametrize('length', [1.0, 0.9995, 1.0005])
@@ -86,9 +84,7 @@ def test_stamps_near_now_pass(offset):
     check_stamp(Time(sec=then // SECOND, nanosec=then % SECOND), NOW, 1.0)
 
 
-@pytest.mark.parametrize(
-    ('offset', 'says'), [(1.1, '1.1 s old'), (-2.5, '2.5 s in'), (1.6e9, 'use_sim_time')]
-)
+@pytest.mark.parametrize(('offset', 'says'), [(1.1, '1.1 s old'), (-2.5, '2.5 s in'), (1.6e9, 'use_sim_time')])
 def test_stale_and_future_stamps_are_rejected(offset, says):
     then = NOW - int(offset * SECOND)
     with pytest.raises(InputError, match=says):
@@ -156,8 +152,7 @@ def test_no_program_subscribes_without_a_limit():
     [
         value
         for value in vars(interfaces).values()
-        if isinstance(value, interfaces.SubscribedTopic)
-        and value.type is not None  # its package is installed
+        if isinstance(value, interfaces.SubscribedTopic) and value.type is not None  # its package is installed
     ],
 )
 def test_large_messages_are_refused_before_they_are_converted(topic, monkeypatch):
@@ -165,9 +160,7 @@ def test_large_messages_are_refused_before_they_are_converted(topic, monkeypatch
     taken, converted, logged, refused = [], [], [], []
     log = SimpleNamespace(error=lambda text, **_: logged.append(text))
     node = SimpleNamespace(create_subscription=lambda *arguments, **_: arguments[2], get_logger=lambda: log)
-    monkeypatch.setattr(
-        interfaces, 'deserialize_message', lambda data, _: converted.append(len(data)) or Header()
-    )
+    monkeypatch.setattr(interfaces, 'deserialize_message', lambda data, _: converted.append(len(data)) or Header())
     large, small = bytes(topic.largest + 1), bytes(topic.largest)
     topic.subscription(node, taken.append)(large, {})
     assert (len(taken), len(logged)) == (0, 1)

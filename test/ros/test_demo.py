@@ -114,9 +114,7 @@ def test_a_port_that_is_taken_is_told_before_anything_starts():
 
 def test_an_arm_of_ones_own_gets_a_circle_that_it_can_follow():
     file = str(shared_path('arms', 'so101.urdf'))
-    _, starts = ik_demo.programs(
-        ik_demo.parse(['--description-file', file, '--tip-link', 'gripper_frame_link'])
-    )
+    _, starts = ik_demo.programs(ik_demo.parse(['--description-file', file, '--tip-link', 'gripper_frame_link']))
     given = {one.executable: one.parameters for one in starts}
     assert given['ik_goals']['track'] == 'circle'
     assert 0.01 < given['ik_goals']['size'] < 0.3

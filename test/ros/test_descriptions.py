@@ -26,9 +26,7 @@ def test_the_node_waits_for_a_description_and_goes_on_waiting_after_a_bad_one():
         assert not client.call('ik_node/home').success
         client.description.publish(String(data='<robot name="x"><link name="a"></robot>'))
         client.wait(lambda: any('line 1' in status.message for status in client.statuses), 'the reason')
-        client.wait(
-            lambda: any('rejected' in d.status[0].message for d in client.diagnostics), 'the diagnostics'
-        )
+        client.wait(lambda: any('rejected' in d.status[0].message for d in client.diagnostics), 'the diagnostics')
         assert not client.samples
         client.description.publish(String(data=arm_urdf()))
         client.wait_said('"hand"')
@@ -77,9 +75,7 @@ def test_a_changed_parameter_replaces_the_links_and_joints_stay():
         client.wait(lambda: heard[-1:] == [LONGER], 'the new description')
         client.wait(lambda: sum('effective DoF' in s.message for s in client.statuses) == 2, 'the new arm')
         client.answer('goal_joints', client.joints(yaw=0.4))
-        assert all(
-            abs(sample.position[sample.name.index('yaw')] - 0.4) < 1e-3 for sample in client.samples[count:]
-        )
+        assert all(abs(sample.position[sample.name.index('yaw')] - 0.4) < 1e-3 for sample in client.samples[count:])
 
 
 @pytest.mark.parametrize('given', [{'output': 'joint_trajectory'}, {'wait_for_measured': 'true'}, None])

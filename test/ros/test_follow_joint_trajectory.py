@@ -77,9 +77,7 @@ class Arm:
             get_logger=lambda: logger,
             resolve_topic_name=lambda name: f'/{name}',
         )
-        context = OutputContext(
-            node, '', 'arm_controller', clock, Clocks(), self.said.append, lambda *_: None
-        )
+        context = OutputContext(node, '', 'arm_controller', clock, Clocks(), self.said.append, lambda *_: None)
         self.output = module.FollowJointTrajectoryAction(context)
         self.server: Server = self.output._client
 

@@ -91,9 +91,7 @@ def test_threads_that_name_frames_at_once_subscribe_to_tf2_once(little: ArmModel
     assert made[0].closed == 1
 
 
-def test_without_tf2_a_frame_off_the_robot_is_rejected(
-    little: ArmModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_tf2_a_frame_off_the_robot_is_rejected(little: ArmModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, 'ik_node.ros.tf_listener', None)
     frames = Frames(NO_NODE)
     with pytest.raises(InputError, match='tf2 is not installed'):
@@ -101,9 +99,7 @@ def test_without_tf2_a_frame_off_the_robot_is_rejected(
     frames.close()
 
 
-T_BASE_CAMERA = np.array(
-    [[0.0, -1.0, 0.0, 0.1], [1.0, 0.0, 0.0, -0.2], [0.0, 0.0, 1.0, 0.3], [0.0, 0.0, 0.0, 1.0]]
-)
+T_BASE_CAMERA = np.array([[0.0, -1.0, 0.0, 0.1], [1.0, 0.0, 0.0, -0.2], [0.0, 0.0, 1.0, 0.3], [0.0, 0.0, 0.0, 1.0]])
 HALF = 0.5**0.5
 AT = 0.2, 0.3, 0.9, 0.1, 0.4
 
@@ -126,9 +122,7 @@ class Buffer:
 
     known: ClassVar[dict[tuple[str, str], TransformStamped]] = {}
 
-    def lookup_transform(
-        self, target: str, source: str, time: RosTime, timeout: Duration
-    ) -> TransformStamped:
+    def lookup_transform(self, target: str, source: str, time: RosTime, timeout: Duration) -> TransformStamped:
         assert (time.nanoseconds, timeout.nanoseconds > 0) == (0, True)
         if (target, source) not in self.known:
             raise TransformError(f'"{source}" passed to lookupTransform argument source_frame does not exist')
@@ -200,9 +194,7 @@ class Asker:
         node.create_subscription(DiagnosticStatus, 'ik_node/projection', self.said.append, STREAM)
         client.wait(lambda: self.queries.get_subscription_count(), 'the subscription')
 
-    def ask(
-        self, position: object, direction: object
-    ) -> tuple[PoseStamped, DiagnosticStatus, dict[str, str]]:
+    def ask(self, position: object, direction: object) -> tuple[PoseStamped, DiagnosticStatus, dict[str, str]]:
         count = len(self.said)
         message = PoseStamped(pose=matrix_pose(tip_pose(position, direction, Z, ORIGIN)))
         message.header.frame_id = 'base_link'

@@ -159,9 +159,7 @@ def placed():
 
 def path(*poses: tuple, frame: str = 'base_link') -> PoseArray:
     """A path through tools, each (position, direction)."""
-    message = PoseArray(
-        poses=[matrix_pose(tip_pose(*pose, (0.0, 0.0, 1.0), (0.0, 0.0, 0.0))) for pose in poses]
-    )
+    message = PoseArray(poses=[matrix_pose(tip_pose(*pose, (0.0, 0.0, 1.0), (0.0, 0.0, 0.0))) for pose in poses])
     message.header.frame_id = frame
     return message
 

@@ -208,9 +208,7 @@ def test_an_arm_in_motion_brakes_when_goals_are_no_longer_solved():
         client.wait(lambda: not any(client.samples[-1].velocity), 'rest')
         assert client.position('yaw') < 1.9
         client.call('ik_node/resume')
-        client.wait(
-            lambda: len(client.statuses) > 4 and client.said()['state'] == 'faulted', 'the fault again'
-        )
+        client.wait(lambda: len(client.statuses) > 4 and client.said()['state'] == 'faulted', 'the fault again')
 
 
 @pytest.fixture

@@ -45,9 +45,7 @@ def little() -> ArmModel:
 
 def asked(model: ArmModel, age: float = math.nan, **more: object) -> Query:
     """A query to an arm that stands at the middle of its limits."""
-    values = model.joints.filled(
-        dict(zip(model.first.arm.joint_names, model.first.arm.middle.tolist(), strict=True))
-    )
+    values = model.joints.filled(dict(zip(model.first.arm.joint_names, model.first.arm.middle.tolist(), strict=True)))
     values = np.where(np.isin(model.joints.variables, ['finger']), 0.01, values)
     arm = Snapshot(model, model.first, State.HOLDING, values, values[model.index], 0.0, math.nan, age)
     return Query({'': arm}, Frames(NO_NODE), **more)

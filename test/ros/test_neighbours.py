@@ -71,10 +71,7 @@ def test_programs_with_the_same_job(change, conflicts):
     'text',
     [
         *('', '[]', '{}', 'null', '[' * 19_000, '{"id": 1}'),
-        *(
-            json.dumps({**asdict(FIRST), **wrong})
-            for wrong in ({'takes': [1]}, {'node': '/a b'}, {'node': ''})
-        ),
+        *(json.dumps({**asdict(FIRST), **wrong}) for wrong in ({'takes': [1]}, {'node': '/a b'}, {'node': ''})),
     ],
 )
 def test_what_is_no_card_is_ignored(text):

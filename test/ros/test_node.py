@@ -258,9 +258,7 @@ def test_simulated_time_drives_the_motion():
         client.description.publish(String(data=arm_urdf()))
         client.wait_said('effective DoF')
         assert not client.samples  # no time, no samples
-        assert (
-            'no message has arrived on /clock' in client.answer('goal_joints', client.joints(yaw=0.5)).message
-        )
+        assert 'no message has arrived on /clock' in client.answer('goal_joints', client.joints(yaw=0.5)).message
         time = [100.0]
 
         def tick() -> None:
@@ -281,9 +279,7 @@ def test_simulated_time_drives_the_motion():
         late.header.stamp = client.now().to_msg()  # of the clock on the wall
         client.send('goal_joints', late)
         # "arrived" may come after it
-        client.wait(
-            lambda: (tick(), any('use_sim_time' in s.message for s in client.statuses))[1], 'the rejection'
-        )
+        client.wait(lambda: (tick(), any('use_sim_time' in s.message for s in client.statuses))[1], 'the rejection')
 
 
 BOX = [-0.3, -0.5, -0.2, 0.6, 0.5, 0.6]
@@ -316,9 +312,7 @@ def test_the_workspace_is_told_rejects_goals_and_changes_while_the_node_runs():
         assert not client.set_parameters(workspace=[0.0, 0.0, 0.0, 1.0, 1.0, -1.0])[0].successful
         assert client.set_parameters(workspace=[0.0] * 6)[0].successful
         client.send('goal_point', client.point((0.4, 0.0, -0.1)))
-        client.wait(
-            lambda: 'goal' in client.statuses[-1].message and client.said()['state'] != 'rejected', 'it'
-        )
+        client.wait(lambda: 'goal' in client.statuses[-1].message and client.said()['state'] != 'rejected', 'it')
 
 
 @pytest.mark.slow
@@ -328,9 +322,7 @@ def test_self_collision_is_rejected_and_its_distance_is_in_the_diagnostics():
         client.send('goal_joints', client.joints(elbow=3.0))
         client.wait_said('goal_joints rejected: at the end of the motion, link "upper" and link "hand" would')
         values = client.wait(
-            lambda: [
-                v for a in client.diagnostics for s in a.status for v in s.values if 'collision' in v.key
-            ],
+            lambda: [v for a in client.diagnostics for s in a.status for v in s.values if 'collision' in v.key],
             'the distance',
         )
         assert '(' in values[-1].value

@@ -50,8 +50,7 @@ class Arm:
 
     def __init__(self, client: Client, **parameters: object) -> None:
         overrides = [
-            Parameter(name, value=value)
-            for name, value in {'robot_description': arm_urdf(), **parameters}.items()
+            Parameter(name, value=value) for name, value in {'robot_description': arm_urdf(), **parameters}.items()
         ]
         self.node = PlantNode(context=client.node.context, parameter_overrides=overrides)
 

@@ -149,9 +149,7 @@ def speed(played: Client) -> float:
     return float(played.served.get_parameter('speed_scaling').value)
 
 
-def test_points_with_lines_run_in_a_loop(
-    played: Client, start: Start, program: Program, capsys: Captured
-) -> None:
+def test_points_with_lines_run_in_a_loop(played: Client, start: Start, program: Program, capsys: Captured) -> None:
     slow_end = program.with_point(len(program.points) - 1, speed=0.5)
     assert start(slow_end, '--loops', '2') == 0
     said = capsys.readouterr().out
@@ -197,9 +195,7 @@ def test_a_signal_stops_a_program(played: Client, start: Start, program: Program
     assert speed(played) == 0.5
 
 
-@pytest.mark.parametrize(
-    ('what', 'said'), [('stop', 'stopped'), ('goal', 'another goal moves the arm: goal_joints')]
-)
+@pytest.mark.parametrize(('what', 'said'), [('stop', 'stopped'), ('goal', 'another goal moves the arm: goal_joints')])
 def test_what_others_do_ends_the_run(
     played: Client, start: Start, program: Program, capsys: Captured, what: str, said: str
 ) -> None:
@@ -215,9 +211,7 @@ def test_what_others_do_ends_the_run(
         return played.said()['state'] == 'moving'
 
     assert start(program, '--loops', '0') == 1
-    assert f'ended: {said}' in re.sub(
-        '"[a-z]+ 0": goal_[a-z]+ ended before[^:]*: ', '', capsys.readouterr().out
-    )
+    assert f'ended: {said}' in re.sub('"[a-z]+ 0": goal_[a-z]+ ended before[^:]*: ', '', capsys.readouterr().out)
     q = played.wait_still()
     played.statuses.clear()
     assert played.wait_still() == pytest.approx(q)
@@ -238,9 +232,7 @@ def test_without_a_node_no_program_runs(start: Start, program: Program, capsys: 
     assert 'no robot_description is published' in capsys.readouterr().err
 
 
-def test_a_program_ends_with_its_node(
-    played: Client, start: Start, program: Program, capsys: Captured
-) -> None:
+def test_a_program_ends_with_its_node(played: Client, start: Start, program: Program, capsys: Captured) -> None:
     played.world.once(lambda: arrivals(played), played.served.destroy_node)
     assert start(program) == 1
     assert re.search('ended: (ik_node has ended|.*ik_node has not responded)', capsys.readouterr().out)

@@ -104,9 +104,7 @@ def test_each_joint_has_to_be_measured():
         client.send('joint_states', JointState(name=['yaw', 'elbow'], position=[0.1]))
         client.send('joint_states', JointState())
         client.wait(lambda: 'joints: shoulder, elbow, roll, wrist' in last(client), 'the yaw')
-        assert client.answer('goal_joints', client.joints(yaw=0.0)).message.startswith(
-            'goal_joints rejected: wait'
-        )
+        assert client.answer('goal_joints', client.joints(yaw=0.0)).message.startswith('goal_joints rejected: wait')
         driver = driver_of(client)
         driver.names = ('shoulder', 'elbow', 'roll', 'wrist', 'yaw')
         client.wait(lambda: driver.commands, 'commands')
@@ -180,9 +178,7 @@ class LateDriver:
 @pytest.mark.parametrize('stamps', ['true', 'none', 'other clock'])
 def test_measurements_are_compared_with_what_was_commanded_at_their_stamp(stamps):
     # 2 rad/s: without the stamps a joint is 0.6 rad away.
-    with running(
-        arm_urdf(), ready=False, cli_args=REMAPPED, speed_scaling=1.0, measured_timeout=10.0
-    ) as client:
+    with running(arm_urdf(), ready=False, cli_args=REMAPPED, speed_scaling=1.0, measured_timeout=10.0) as client:
         client.wait(lambda: client.statuses, 'the node to wait')
         LateDriver(client, stamps)
         client.wait(lambda: client.said()['state'] == 'ready', 'measured joints')

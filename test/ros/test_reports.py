@@ -194,9 +194,7 @@ def test_the_codes_of_goal_state_do_not_change():
 @pytest.mark.slow
 def test_goal_state_holds_the_progress_as_numbers(client):
     states = []
-    subscription = client.node.create_subscription(
-        Float64MultiArray, 'ik_node/goal_state', states.append, 100
-    )
+    subscription = client.node.create_subscription(Float64MultiArray, 'ik_node/goal_state', states.append, 100)
     client.call('ik_node/home')
     client.wait_still()
     answer = client.answer('goal_joints', client.joints(yaw=1.0))

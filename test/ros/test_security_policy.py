@@ -37,9 +37,7 @@ def test_the_policy_allows_what_a_node_uses_and_nothing_else():
             ('service', 'reply', {one.service_name for node in nodes for one in node.services}),
             ('service', 'request', {one.service_name for node in nodes for one in node.clients}),
         ):
-            by_rcl = (
-                {'/rosout', '/ik_node/transition_event'} if (kind, action) == ('topic', 'publish') else set()
-            )
+            by_rcl = {'/rosout', '/ik_node/transition_event'} if (kind, action) == ('topic', 'publish') else set()
             assert (used | by_rcl) - ON_DEMAND == rights('ik_node', kind, action) - ON_DEMAND
 
 

@@ -65,9 +65,7 @@ def test_sessions_of_other_users_are_not_joined(alone, monkeypatch):
 
 def test_a_session_lasts_as_long_as_its_last_program(alone):
     _, name = alone()
-    left = subprocess.Popen(
-        [sys.executable, '-c', 'input()'], stdin=subprocess.PIPE, pass_fds=[name.fileno()]
-    )
+    left = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE, pass_fds=[name.fileno()])
     name.close()
     assert len(sessions.sessions()) == 1
     left.kill()

@@ -119,14 +119,10 @@ def test_a_node_starts_with_the_values_it_was_given(make_node):
     assert isinstance(settings.publish_rate, float)
     assert settings.tool_axis == (1.0, 0.0, 0.0)
     assert settings.tip_link == 'hand'
-    assert settings == dataclasses.replace(
-        ArmSettings(), publish_rate=50.0, tool_axis=(1.0, 0.0, 0.0), tip_link='hand'
-    )
+    assert settings == dataclasses.replace(ArmSettings(), publish_rate=50.0, tool_axis=(1.0, 0.0, 0.0), tip_link='hand')
 
 
-def test_a_removed_search_parameter_is_ignored_with_a_warning_that_says_where_it_is_now(
-    make_node, monkeypatch
-):
+def test_a_removed_search_parameter_is_ignored_with_a_warning_that_says_where_it_is_now(make_node, monkeypatch):
     node = make_node(schedule='metropolis', solver_switches_off='limits', restarts=3)
     warnings = []
     monkeypatch.setattr(node, 'get_logger', lambda: SimpleNamespace(warning=warnings.append))
@@ -194,9 +190,7 @@ def test_a_change_that_somebody_else_rejects_does_not_take_effect(make_node):
     if not hasattr(node, 'add_post_set_parameters_callback'):
         pytest.skip('this ROS has no callback after a change of parameters')
     # The callback that was added last is asked first: this one has to come before those of the holder.
-    node.add_on_set_parameters_callback(
-        lambda parameters: SetParametersResult(successful=not parameters, reason='no')
-    )
+    node.add_on_set_parameters_callback(lambda parameters: SetParametersResult(successful=not parameters, reason='no'))
     (result,) = node.set_parameters([Parameter('max_jerk', value=20.0)])
     assert not result.successful
     assert holder.settings == ArmSettings()

@@ -58,9 +58,7 @@ class Robot:
     def still(self) -> None:
         mark = len(self.left.samples)
         self.left.wait(
-            lambda: (
-                len(self.left.samples) > mark + 5 and not any(any(s.velocity) for s in self.left.samples[-5:])
-            ),
+            lambda: len(self.left.samples) > mark + 5 and not any(any(s.velocity) for s in self.left.samples[-5:]),
             'rest',
         )
 
@@ -133,9 +131,7 @@ def test_what_waits_behind_another_arm_does_not_move_after_a_stop_and_a_resume()
         two.right.wait_said('late rejected: the goal was sent before the arm was resumed')
         two.still()
         assert two.values(two.right.samples[-1])[two.tree.joint_names.index('right_joint1')] == -0.5
-        assert two.right.answer('goal_joints', two.right.joints(right_joint1=0.1)).message.startswith(
-            'solved'
-        )
+        assert two.right.answer('goal_joints', two.right.joints(right_joint1=0.1)).message.startswith('solved')
 
 
 def test_the_arms_of_one_robot_do_not_collide():

@@ -55,9 +55,7 @@ class Hand:
             publisher.publish(message)
             self.client.run(PERIOD)
 
-    def twist(
-        self, count: int, frame: str = 'base_link', linear=(0.0, 0.0, 0.0), angular=(0.0, 0.0, 0.0)
-    ) -> None:
+    def twist(self, count: int, frame: str = 'base_link', linear=(0.0, 0.0, 0.0), angular=(0.0, 0.0, 0.0)) -> None:
         message = TwistStamped()
         message.header.frame_id = frame
         message.twist.linear.x, message.twist.linear.y, message.twist.linear.z = map(float, linear)
@@ -107,9 +105,7 @@ def test_joint_velocities_move_joints(hand):
     assert q['elbow'] == pytest.approx(READY['elbow'], abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ('units', 'shares'), [('unitless', (0.3, 0.2, 0.4)), ('speed_units', (1.0, 1.0, 1.0))]
-)
+@pytest.mark.parametrize(('units', 'shares'), [('unitless', (0.3, 0.2, 0.4)), ('speed_units', (1.0, 1.0, 1.0))])
 def test_unitless_commands_are_shares_of_the_scales(arm, units, shares):
     linear, angular, joint = shares
     settings = ArmSettings(

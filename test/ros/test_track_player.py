@@ -65,9 +65,7 @@ def test_the_tool_is_on_the_circle_and_points_along_the_direction(listen):
     axis, point = np.array([1.0, 0.0, 0.0]), np.array([0.05, 0.0, 0.01])
     tool = {'tool_axis': axis.tolist(), 'tool_point': point.tolist()}
     direction = [0.0, 0.6, -0.8]
-    listener = listen(
-        centre=[0.3, 0.1, 0.2], size=0.05, speed=0.2, direction=direction, frame='stand', **tool
-    )
+    listener = listen(centre=[0.3, 0.1, 0.2], size=0.05, speed=0.2, direction=direction, frame='stand', **tool)
     goals = listener.wait(30)
     places = []
     for goal in goals:

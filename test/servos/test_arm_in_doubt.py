@@ -102,9 +102,7 @@ def test_a_loss_of_torque_is_believed_when_it_is_read_twice(rig, wrong, monkeypa
     assert ('elbow_flex' in rig.arm.snapshot.powered) is (wrong == 1)
 
 
-def test_a_limp_joint_keeps_its_arm_from_following_although_one_answer_says_that_it_has_torque(
-    rig, monkeypatch
-):
+def test_a_limp_joint_keeps_its_arm_from_following_although_one_answer_says_that_it_has_torque(rig, monkeypatch):
     rig.dip(3)
     rig.until(ArmState.FAULTED)
     rig.wait(lambda: 'elbow_flex' in rig.arm.snapshot.joints)

@@ -63,9 +63,7 @@ def test_a_wrong_entry_is_rejected_with_its_joint(tmp_path, key, value, message)
         read_calibration(write_file(tmp_path / 'arm.json', values), SO101)
 
 
-@pytest.mark.parametrize(
-    'data', [b'', b'{', b'\xff', b'[' * 100_000, b'{"a": ' + b'1' * 5000 + b'}', b' ' * 2**21]
-)
+@pytest.mark.parametrize('data', [b'', b'{', b'\xff', b'[' * 100_000, b'{"a": ' + b'1' * 5000 + b'}', b' ' * 2**21])
 def test_what_is_no_json_is_rejected(tmp_path, data):
     path = tmp_path / 'arm.json'
     path.write_bytes(data)

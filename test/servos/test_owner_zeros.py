@@ -59,9 +59,7 @@ def test_an_arm_in_a_known_pose_has_its_zeros():
     assert found.joint('elbow_flex').position(2500) == pytest.approx(math.pi / 2)
     assert found.joint('wrist_roll').position(1000) == pytest.approx(-0.1)
     backwards = replace(SO101, joints=(replace(SO101.joints[2], sign=-1),))
-    assert (
-        owner_zeros(backwards, {'elbow_flex': math.pi / 2}, ticks, RECORDED)['elbow_flex'].tick == 2500 + 1024
-    )
+    assert owner_zeros(backwards, {'elbow_flex': math.pi / 2}, ticks, RECORDED)['elbow_flex'].tick == 2500 + 1024
 
 
 @pytest.mark.parametrize(

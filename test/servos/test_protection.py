@@ -81,9 +81,7 @@ def test_protection_is_stored_on_request_and_outlasts_the_power(bus, capsys, mon
         assert bus.call('get', id=6, address=address, size=size) == wanted
     assert {bus.call('get', id=id, address=21, size=1) for id in range(1, 7)} == {32}
     assert {bus.call('get', id=id, address=55, size=1) for id in range(1, 7)} == {1}  # locked again
-    changed = {
-        at for id, bytes_ in memory(bus).items() for at, byte in enumerate(bytes_) if byte != before[id][at]
-    }
+    changed = {at for id, bytes_ in memory(bus).items() for at, byte in enumerate(bytes_) if byte != before[id][at]}
     assert changed <= {16, 17, 21, 28, 29, 36}
     code, said = check(bus, capsys, monkeypatch, '--protect')
     assert code == 0

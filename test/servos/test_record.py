@@ -162,9 +162,7 @@ def test_a_joint_without_stops_is_not_taken_for_one_as_delivered():
 
 
 def test_a_factory_zero_stays():
-    found = recorded_from(
-        _finding('joint2', 'omx_f', Recorded(0, 4095, 7), 3), _travel(2048, 3129, 2048, 830)
-    )
+    found = recorded_from(_finding('joint2', 'omx_f', Recorded(0, 4095, 7), 3), _travel(2048, 3129, 2048, 830))
     assert found == Recorded(830, 3129, 7)
 
 
@@ -172,6 +170,4 @@ def test_an_offset_that_a_servo_cannot_have_is_an_error():
     with pytest.raises(ArmError, match='more than the 1024 that'):
         recorded_from(_finding('joint_3', 'koch', Recorded(0, 4095, 0), 3), _travel(200, 2000))
     with pytest.raises(ArmError, match='not within one turn'):
-        recorded_from(
-            _finding('shoulder_lift', 'so101', Recorded(0, 4095, 0), 0), _travel(0, 1500, 2100, 500)
-        )
+        recorded_from(_finding('shoulder_lift', 'so101', Recorded(0, 4095, 0), 0), _travel(0, 1500, 2100, 500))

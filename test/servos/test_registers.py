@@ -87,9 +87,7 @@ def test_one_read_has_all_that_is_measured(model):
     address, size = model.measured
     counts = model.decode(address, bytes(size))
     effort = 'present_load' if 'present_load' in model.registers else 'present_current'
-    assert {'present_position', 'present_velocity', effort, 'present_voltage', 'present_temperature'} <= {
-        *counts
-    }
+    assert {'present_position', 'present_velocity', effort, 'present_voltage', 'present_temperature'} <= {*counts}
     assert model_numbered(model.number) is model
 
 

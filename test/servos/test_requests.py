@@ -230,9 +230,7 @@ def test_a_dynamixel_that_is_cut_off_as_its_lowering_begins_is_lowered_once_it_i
 
 
 @pytest.mark.parametrize(('profile', 'register'), [('so101', TORQUE_LIMIT), ('open_manipulator_x', PWM)])
-def test_a_servo_that_was_silent_while_its_torque_grew_gets_all_of_it_and_no_more_at_a_release(
-    profile, register
-):
+def test_a_servo_that_was_silent_while_its_torque_grew_gets_all_of_it_and_no_more_at_a_release(profile, register):
     with driven(profile) as rig:
         name = rig.profile.joints[1].name
         id = rig.profile.joints[1].id

@@ -176,9 +176,7 @@ def test_a_servo_that_needs_all_of_its_lead_is_named_and_gets_no_more():
     with weighed(4) as rig:
         go(rig, POSES[4])
         assert 'shoulder_lift' in rig.arm.snapshot.warnings
-        assert all(
-            abs(lead) <= MAX_LEAD and abs(trim) <= MAX_TRIM for lead, trim in rig.arm.snapshot.leads.values()
-        )
+        assert all(abs(lead) <= MAX_LEAD and abs(trim) <= MAX_TRIM for lead, trim in rig.arm.snapshot.leads.values())
 
 
 def test_no_lead_is_left_without_torque_nor_goes_beyond_a_limit():
@@ -240,9 +238,7 @@ def test_the_torque_is_the_slope_of_the_potential_energy():
 
     def energy(positions):
         poses = ROBOT.link_poses(positions)
-        weighty = [
-            (inertias[name], pose) for name, pose in poses.items() if name not in ('base_link', 'tool0')
-        ]
+        weighty = [(inertias[name], pose) for name, pose in poses.items() if name not in ('base_link', 'tool0')]
         return sum(GRAVITY * i.mass * (pose[:3, :3] @ i.centre + pose[:3, 3])[2] for i, pose in weighty)
 
     for name, torque in WEIGHT(START).items():

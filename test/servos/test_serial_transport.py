@@ -326,9 +326,7 @@ def test_bytes_without_end_are_a_fault(bus, clock, monkeypatch):
 
 @pytest.mark.slow
 @given(
-    pieces=st.lists(
-        st.binary(max_size=12) | st.sampled_from(['good', 'cut', 'damaged', 'late', 'other']), max_size=6
-    )
+    pieces=st.lists(st.binary(max_size=12) | st.sampled_from(['good', 'cut', 'damaged', 'late', 'other']), max_size=6)
 )
 def test_whatever_comes_only_right_answers_get_through(codec, pieces):
     """Good answers among anything: what gets through answers this request, and its servo."""

@@ -220,8 +220,7 @@ def test_a_position_beyond_one_turn_is_told(rig):
     rig.bus.call('motor', id=3, high=1e9, actual=4200.0)
     rig.clock.sleep(0.5)
     assert rig.arm.snapshot.reason == (
-        '"elbow_flex" is at tick 4200, beyond its turn of 0 to 4095: '
-        'clear bit 4 of its phase, and calibrate it again'
+        '"elbow_flex" is at tick 4200, beyond its turn of 0 to 4095: clear bit 4 of its phase, and calibrate it again'
     )
 
 
@@ -245,9 +244,7 @@ def test_arms_of_dynamixel_servos_follow_hold_and_are_taken_over(profile):
         rig.until(ArmState.HOLDING)
         rig.wait(lambda: name in rig.arm.snapshot.joints)
         assert rig.arm.snapshot.joints[name].position == pytest.approx(0.3, abs=0.03)
-        assert all(rig.bus.call('get', id=id, address=98, size=1) for id in rig.profile.ids), (
-            'their watchdogs'
-        )
+        assert all(rig.bus.call('get', id=id, address=98, size=1) for id in rig.profile.ids), 'their watchdogs'
         rig.arm.set_torque(False)
         assert not any(state['torque'] for state in rig.bus.state().values())
 

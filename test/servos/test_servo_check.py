@@ -83,8 +83,7 @@ def test_a_supply_for_other_servos_is_a_problem(bus, check, most, least, code, s
 
 def test_servos_of_another_speed_protocol_or_id_are_found(bus, check):
     assert (
-        'answered in the protocol of Feetech servos, the profile omx_f has Dynamixel'
-        in check(bus, profile='omx_f')[1]
+        'answered in the protocol of Feetech servos, the profile omx_f has Dynamixel' in check(bus, profile='omx_f')[1]
     )
     bus.call('put', id=3, address=5, size=1, value=9)
     assert 'servo 9 answered, but the profile so101 has no such id' in check(bus)[1]
@@ -164,9 +163,7 @@ def test_the_file_of_lerobot_is_compared_with_the_memory(bus, home, check):
     file.write_text(json.dumps({name: {**entry, 'id': id} for id, name in enumerate(SO101, 1)}))
     page = check(bus, '--calibration', str(file))[1]
     assert str(file) in page
-    assert (
-        'servo 3 (elbow_flex): the servo has range 865 to 3073 and offset 0, the file range 1000 to' in page
-    )
+    assert 'servo 3 (elbow_flex): the servo has range 865 to 3073 and offset 0, the file range 1000 to' in page
 
 
 @pytest.mark.slow

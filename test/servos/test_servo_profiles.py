@@ -47,12 +47,8 @@ def test_entries_become_the_fields_of_a_joint(tmp_path):
         ('mine',),
     )
     assert profile.joints == (
-        JointProfile(
-            'a', 1, 'xm430-w350', '', (7,), -1, math.tau / 4096, True, zero=1000.0, stops=(-1.0, 2.0)
-        ),
-        JointProfile(
-            '2', 3, 'xl430-w250', 'b', unit=1e-5, gripper=True, full_turn=True, fastest=5.3, torque=0.3
-        ),
+        JointProfile('a', 1, 'xm430-w350', '', (7,), -1, math.tau / 4096, True, zero=1000.0, stops=(-1.0, 2.0)),
+        JointProfile('2', 3, 'xl430-w250', 'b', unit=1e-5, gripper=True, full_turn=True, fastest=5.3, torque=0.3),
     )
 
 

@@ -69,9 +69,7 @@ def test_lerobot_has_no_degrees_of_a_gripper_or_without_a_range():
         found.to_lerobot({'elbow_flx': 0.0})
 
 
-@pytest.mark.parametrize(
-    ('wider', 'source'), [(30, 'stops'), (38, 'homing'), (-30, 'stops'), (-38, 'homing')]
-)
+@pytest.mark.parametrize(('wider', 'source'), [(30, 'stops'), (38, 'homing'), (-30, 'stops'), (-38, 'homing')])
 def test_spans_agree_within_three_degrees(wider, source):
     found = calibrate(SO101, changed('elbow_flex', high=GOOD['elbow_flex'].high + wider))
     assert found.joint('elbow_flex').source == source
@@ -106,9 +104,7 @@ def test_what_the_owner_has_set_counts_before_all_estimates():
 
 def test_all_joints_without_a_zero_are_told_at_once():
     koch = read_profile('koch')
-    with pytest.raises(
-        InputError, match=r'joint "joint_1", "joint_2", .*"joint_6": the zero is not known: cal'
-    ):
+    with pytest.raises(InputError, match=r'joint "joint_1", "joint_2", .*"joint_6": the zero is not known: cal'):
         calibrate(koch, {})
     found = calibrate(koch, {}, zeros=dict.fromkeys(koch.names, 2048.0))
     assert {joint.source for joint in found.joints} == {'owner'}
@@ -118,9 +114,7 @@ def test_a_servo_as_delivered_has_no_zero():
     for name in ('elbow_flex', 'wrist_roll', 'gripper'):
         for zero_from in ('stops', 'homing', 'lerobot'):
             recorded = {**GOOD, name: Recorded(0, 4095, 0)}
-            with pytest.raises(
-                InputError, match=f'"{name}": the zero is not known .the servo is as delivered'
-            ):
+            with pytest.raises(InputError, match=f'"{name}": the zero is not known .the servo is as delivered'):
                 calibrate(SO101, recorded, zero_from)
         found = calibrate(SO101, recorded, zeros={name: 2048})
         assert any('as delivered' in text for text in found.joint(name).warnings)
@@ -179,9 +173,7 @@ def test_without_a_recorded_range_limits_are_the_stops_and_the_turn_of_the_servo
     found = calibrate(SO101, {**GOOD, 'elbow_flex': Recorded(0, 4095, 0)}, zeros={'elbow_flex': 1000})
     elbow, roll = found.joint('elbow_flex'), found.joint('wrist_roll')
     assert (elbow.lower, elbow.upper) == (pytest.approx((STEP_MARGIN - 1000) * TICK), 1.573)
-    assert (roll.lower, roll.upper) == pytest.approx(
-        ((STEP_MARGIN - 2047) * TICK, (4095 - STEP_MARGIN - 2047) * TICK)
-    )
+    assert (roll.lower, roll.upper) == pytest.approx(((STEP_MARGIN - 2047) * TICK, (4095 - STEP_MARGIN - 2047) * TICK))
 
 
 def test_limits_without_a_common_position_mean_a_wrong_zero():
@@ -208,9 +200,7 @@ def test_doubtful_records_are_told(values, message):
 @pytest.mark.parametrize(('offset', 'told'), [(46, True), (42, False), (-48, True)])
 def test_estimates_that_differ_by_more_than_four_degrees_are_told(offset, told):
     found = calibrate(SO101, recorded_between_stops(offset))
-    assert told == any(
-        'estimates of zero differ by 4.' in text for text in found.joint('elbow_flex').warnings
-    )
+    assert told == any('estimates of zero differ by 4.' in text for text in found.joint('elbow_flex').warnings)
 
 
 def test_the_memory_of_a_servo_counts_before_a_file_that_differs():

@@ -156,9 +156,7 @@ def test_every_joint_has_a_status_whether_its_servo_answers_or_not(owner):
     owner.bus.faults({'kind': 'missing', 'id': 4})
     owner.world.run(2.0)
     found = owner.statuses()
-    assert {name for name, status in found.items() if status.level == DiagnosticStatus.ERROR} >= {
-        'wrist_flex'
-    }
+    assert {name for name, status in found.items() if status.level == DiagnosticStatus.ERROR} >= {'wrist_flex'}
     assert found['gripper'].level == DiagnosticStatus.OK
     assert not found['wrist_flex'].values, 'what was measured before is not told again'
     owner.bus.call('power', on=False)

@@ -40,9 +40,7 @@ class Rig:
         stamp = Time()
         if stamped is not None:
             stamp.sec, stamp.nanosec = divmod(self.ns(stamped), 10**9)
-        info = (
-            {} if sent is None else {'source_timestamp': self.ns(sent), 'publication_sequence_number': number}
-        )
+        info = {} if sent is None else {'source_timestamp': self.ns(sent), 'publication_sequence_number': number}
         try:
             self.commands.check(stamp, info)
         except InputError:

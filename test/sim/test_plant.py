@@ -81,9 +81,7 @@ def test_a_controller_remembers_the_time_of_its_last_command_a_period_early():
     largest_step(controllers, 0.0, 0.5)
     assert largest_step(controllers, 0.5, 1.0) == pytest.approx(0.01)
     ahead = [[place[0] + 1.0 + 0.009] for place in rows[0]]
-    controllers.follow(
-        0.999, ['a'], [time + 0.05 for time in times], [[x + 0.05] for (x,) in ahead], *rows[1:]
-    )
+    controllers.follow(0.999, ['a'], [time + 0.05 for time in times], [[x + 0.05] for (x,) in ahead], *rows[1:])
     assert largest_step(controllers, 0.99, 1.02) > 0.018
 
 

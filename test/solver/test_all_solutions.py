@@ -119,10 +119,7 @@ def test_a_tool_axis_that_is_axis_5_but_for_the_digits_of_its_file_gives_no_copi
     """Half pi written as 1.5707963 tilts an axis by 2.7e-8 rad, as 1.570796 by 3.3e-7."""
     offsets = [(0, 0, 0.1), (0, 0, 0.05), (0.2, 0, 0), (0.2, 0, 0), (0.05, 0, 0)]
     limits = [(-3, 3), (-2, 2), (-2.5, 2.5), (-2, 2), (-3, 3)]
-    arms = [
-        make_arm(AXES, offsets, limits, tool_axis=(1, 0, slant), tool_point=(0.1, 0, 0))
-        for slant in (0.0, tilt)
-    ]
+    arms = [make_arm(AXES, offsets, limits, tool_axis=(1, 0, slant), tool_point=(0.1, 0, 0)) for slant in (0.0, tilt)]
     rng = np.random.default_rng(11)
     for q, seed in zip(arms[0].sample(rng, 4), arms[0].sample(rng, 4), strict=True):
         exact, tilted = (listed(new_solver(arm), Goal(*arms[0].fk(q)), seed) for arm in arms)
@@ -139,10 +136,7 @@ def test_a_seed_that_has_turned_very_far_hides_no_solution(name):
     solver = new_solver(arm)
     for q in arm.sample(np.random.default_rng(12), 2):
         goal = Goal(*arm.fk(q))
-        counts = [
-            len(listed(solver, goal, seed))
-            for seed in (arm.middle, np.full(arm.n, 1e15), np.full(arm.n, -1e15))
-        ]
+        counts = [len(listed(solver, goal, seed)) for seed in (arm.middle, np.full(arm.n, 1e15), np.full(arm.n, -1e15))]
         assert min(counts) == max(counts) > 0
 
 
@@ -358,9 +352,7 @@ def test_two_nearly_equal_solutions_have_their_whole_turns_each():
     """Roll limits of 3.1416: of two solutions 4.8e-5 rad apart, one is inside at -pi only, one at pi only."""
     limits = [*[(-3.0, 3.0)] * 4, (-3.1416, 3.1416)]
     arm = make_arm(AXES, OFFSETS, limits, tool_axis=(0, 0.6, 0.8), tool_point=(0.05, 0, 0.02))
-    q = np.array(
-        [1.8950952981515312, -2.983585818299677, -1.6746544802555188, -2.7985141131206817, -3.141554]
-    )
+    q = np.array([1.8950952981515312, -2.983585818299677, -1.6746544802555188, -2.7985141131206817, -3.141554])
     goal = Goal(*arm.fk(q))
     solutions = listed(new_solver(arm), goal, q)
     assert_good(new_solver(arm), goal, solutions, q)

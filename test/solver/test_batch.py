@@ -80,9 +80,7 @@ def test_workers_do_not_matter(name):
     solver = new_solver(arm_of(name))
     count = 2 * BATCH_PART + 77
     positions, directions = goals_of(solver.arm, count)
-    first, *others = [
-        solver.solve_batch(positions, directions, workers=workers) for workers in (1, 2, 5, None)
-    ]
+    first, *others = [solver.solve_batch(positions, directions, workers=workers) for workers in (1, 2, 5, None)]
     for answer in others:
         for array in ('q', 'solved', 'position_error', 'direction_error'):
             assert getattr(answer, array).tobytes() == getattr(first, array).tobytes()
@@ -132,9 +130,7 @@ def interrupted(workers: int) -> int:
     with pytest.raises(KeyboardInterrupt):
         solver.solve_batch(positions, directions, workers=workers)
     for thread in threading.enumerate():
-        if (
-            'ThreadPool' in thread.name
-        ):  # that the pool had begun, but did not know yet: it does not wait for it
+        if 'ThreadPool' in thread.name:  # that the pool had begun, but did not know yet: it does not wait for it
             thread.join(20.0)
             assert not thread.is_alive()
     return len(begun)

@@ -20,9 +20,7 @@ pytestmark = pytest.mark.slow
 PARALLEL, ROLL, WRIST = Family.PARALLEL, Family.PARALLEL_ROLL, Family.WRIST
 # What each arm is, read off its drawing or its file by eye. No formula serves the others.
 SERVED = {
-    **dict.fromkeys(
-        ['seed_arm', 'so101', 'so100', 'koch_v1_1', 'omx_f', 'derived_ur5e_wrist3_fixed'], PARALLEL
-    ),
+    **dict.fromkeys(['seed_arm', 'so101', 'so100', 'koch_v1_1', 'omx_f', 'derived_ur5e_wrist3_fixed'], PARALLEL),
     **dict.fromkeys(['moveo_like', 'moveo'], WRIST),
     **dict.fromkeys(
         [
@@ -85,9 +83,7 @@ def test_any_arm_of_a_family_is_served(make, family, seed):
             assert move == pytest.approx(nearest, abs=kernels.DISTINCT)
 
 
-@pytest.mark.parametrize(
-    'make', [lambda seed: parallel_arm(seed, tilt=1e-5), lambda seed: wrist_arm(seed, 1e-5, 1e-5)]
-)
+@pytest.mark.parametrize('make', [lambda seed: parallel_arm(seed, tilt=1e-5), lambda seed: wrist_arm(seed, 1e-5, 1e-5)])
 def test_axes_parallel_only_to_1e_5_are_served(make):
     """The formula finds what is not next to a singularity, the search that follows it finds the rest."""
     missed = 0

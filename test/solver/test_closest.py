@@ -47,10 +47,7 @@ def tied_goals(arm, rng, count):
 
 def far_goals(arm, rng, count):
     base = arm.joints[0, 3:6]
-    return [
-        Goal(base + rng.uniform(0.5, 1.5) * arm.reach * random_unit(rng), random_unit(rng))
-        for _ in range(count)
-    ]
+    return [Goal(base + rng.uniform(0.5, 1.5) * arm.reach * random_unit(rng), random_unit(rng)) for _ in range(count)]
 
 
 @pytest.mark.parametrize('case', few_cases(), ids=lambda case: case.label)
@@ -219,9 +216,7 @@ def test_no_reference_descent_does_better(task):
             break
 
 
-@pytest.mark.parametrize(
-    'task', [*shipped_arms()[:2], *map(random_task, (0, 13, 29))], ids=lambda task: task.name
-)
+@pytest.mark.parametrize('task', [*shipped_arms()[:2], *map(random_task, (0, 13, 29))], ids=lambda task: task.name)
 def test_eight_answers_agree_with_each_other_and_with_a_reference(task):
     solver, better = IkSolver(task.arm), Reference(task)
     seeds = task.arm.sample(np.random.default_rng(40), 4)

@@ -223,9 +223,7 @@ def test_three_joints_in_a_plane_and_a_wrist_point_on_the_tool_axis(slides):
     for places in TRIPLES:
         form = check(special_arm(3, 5, parallel=places, slides=tuple(places[k] for k in slides)))
         numbers = ', '.join(str(k + 1) for k in places)
-        assert form.name == (
-            f'joints {numbers} move in one plane' if slides else f'axes {numbers} are parallel'
-        )
+        assert form.name == (f'joints {numbers} move in one plane' if slides else f'axes {numbers} are parallel')
     assert check(special_arm(5, 5, wrist=True, slides=slides)).name == WRIST
 
 

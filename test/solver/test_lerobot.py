@@ -113,9 +113,7 @@ def test_any_arm_and_frame_will_do():
     assert arm.joint_names == [f'joint{k}' for k in range(1, 6)]
     q = np.array([10.0, 20.0, 30.0, -20.0, 15.0])
     found = arm.inverse_kinematics(q + 4.0, arm.forward_kinematics(q))
-    np.testing.assert_allclose(
-        arm.forward_kinematics(found)[:3, 3], arm.forward_kinematics(q)[:3, 3], atol=1e-4
-    )
+    np.testing.assert_allclose(arm.forward_kinematics(found)[:3, 3], arm.forward_kinematics(q)[:3, 3], atol=1e-4)
 
 
 # With the calibration of the arm
@@ -198,9 +196,7 @@ def test_what_is_doubtful_in_a_file_is_told(caplog, tmp_path):
     with caplog.at_level(logging.WARNING, 'ik_node'):
         file = write_file(tmp_path / 'arm.json', entries(recorded))
         RobotKinematics(shared_path('arms', 'so101.urdf'), calibration=file)
-    assert any(
-        'elbow_flex: the recorded range is not the full range between' in text for text in caplog.messages
-    )
+    assert any('elbow_flex: the recorded range is not the full range between' in text for text in caplog.messages)
 
 
 @pytest.mark.slow

@@ -167,9 +167,7 @@ def test_breaks_are_where_no_branch_goes_on():
     k = int(inside.sum())
     changes = [k for k in path.breaks if path.solved[k - 1]]
     for k in changes:  # really none: no solution here is near the last one, or its own branch ends
-        rows = np.array(
-            [s.q for s in new_solver(arm).solve_all(Goal(positions[k], directions[k]), time_budget=np.inf)]
-        )
+        rows = np.array([s.q for s in new_solver(arm).solve_all(Goal(positions[k], directions[k]), time_budget=np.inf)])
         assert np.abs(rows - path.q[k - 1]).max(axis=1).min() > 0.05
     joined = [k for k in range(1, 141) if path.solved[k - 1 : k + 1].all() and k not in path.breaks]
     assert np.abs(np.diff(path.q, axis=0)[np.array(joined) - 1]).max() < 0.2

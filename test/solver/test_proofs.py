@@ -186,9 +186,7 @@ def test_special_arms_nearby_differ_by_no_more_than_stated(make):
     bounds = np.column_stack([arm.lower, arm.upper])
     special = make_arm(axes, offsets, bounds, None, tool_axis, tool_point - points[-1])
     q = np.random.default_rng(0).uniform(-math.pi, math.pi, (200, 5))
-    off = np.array(
-        [[np.linalg.norm(a - b) for a, b in zip(arm.fk(x), special.fk(x), strict=True)] for x in q]
-    )
+    off = np.array([[np.linalg.norm(a - b) for a, b in zip(arm.fk(x), special.fk(x), strict=True)] for x in q])
     assert off[:, 0].max() < nearby.point < 50 * off[:, 0].max()
     assert off[:, 1].max() - 1e-14 < nearby.axis < 50 * off[:, 1].max() + 1e-15
 

@@ -177,9 +177,7 @@ def test_a_branch_that_ends_at_a_singularity_is_announced():
         assert 'at a singularity' in str(solution.reason)
         values = np.linalg.svd(solver.arm.jacobian(solution.q), compute_uv=False)
         assert values[4] < 0.02 * values[0]
-        nearest = min(
-            np.abs(other.q - now).max() for other in solver.solve_all(goal, now, time_budget=np.inf)
-        )
+        nearest = min(np.abs(other.q - now).max() for other in solver.solve_all(goal, now, time_budget=np.inf))
         assert nearest > 0.1  # there was no way on
         assert np.abs(solution.other_branch - solution.q).max() == pytest.approx(solution.reason.amount)
 

@@ -154,9 +154,7 @@ def displaced(arm: Arm, q: np.ndarray, distance: float, turn: float, rng: np.ran
 
 
 @few
-@pytest.mark.parametrize(
-    ('distance', 'turn'), [(0.0, 0.0), (1e-6, 1e-4), (1e-4, 1e-3), (5e-3, 5e-2), (1e-3, 1e-6)]
-)
+@pytest.mark.parametrize(('distance', 'turn'), [(0.0, 0.0), (1e-6, 1e-4), (1e-4, 1e-3), (5e-3, 5e-2), (1e-3, 1e-6)])
 def test_what_some_configuration_meets_within_the_tolerances_is_solved_from_any_seed(case, distance, turn):
     arm = case.arm()
     solver, exact = IkSolver(arm), not distance

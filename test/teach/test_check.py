@@ -119,9 +119,7 @@ def test_every_point_out_of_reach_is_named(model: ArmModel, program: Program) ->
     ],
 )
 def test_what_the_node_would_reject_is_rejected(model: ArmModel, point: Point, said: str) -> None:
-    checked = check(
-        Preview(model, SETTINGS), Program((Point('first', joints=AT), point), gripper='finger'), ZERO
-    )
+    checked = check(Preview(model, SETTINGS), Program((Point('first', joints=AT), point), gripper='finger'), ZERO)
     assert not checked.passed
     (finding,) = checked.findings
     assert finding.point == 'p'
@@ -130,9 +128,7 @@ def test_what_the_node_would_reject_is_rejected(model: ArmModel, point: Point, s
 
 @pytest.mark.parametrize('gripper', ['claw', 'yaw'])
 def test_a_gripper_must_be_a_joint_off_the_arm(model: ArmModel, gripper: str) -> None:
-    checked = check(
-        Preview(model, SETTINGS), Program((Point('p', joints=AT, gripper=0.0),), gripper=gripper), ZERO
-    )
+    checked = check(Preview(model, SETTINGS), Program((Point('p', joints=AT, gripper=0.0),), gripper=gripper), ZERO)
     assert 'joints off the arm: "finger"' in str(checked.findings[0])
 
 
@@ -154,9 +150,7 @@ def test_the_settings_of_the_node_count(model: ArmModel) -> None:
 
 def test_a_change_of_configuration_is_told_at_its_point(model: ArmModel) -> None:
     position, direction = at(model)
-    others = [
-        s.q for s in model.first.solver.solve_all(Goal(position + np.array([0.0, 0.05, 0.0]), direction))
-    ]
+    others = [s.q for s in model.first.solver.solve_all(Goal(position + np.array([0.0, 0.05, 0.0]), direction))]
     other = max(others, key=lambda q: abs(q[2] - AT['elbow']))
     near = dict(zip(ARM_JOINTS, other.tolist(), strict=True))
     points = (Point('one', joints=AT), place(model, (0.0, 0.05, 0.0), name='two', near=near))

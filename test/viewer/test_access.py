@@ -30,9 +30,7 @@ PORT = 'PORT'  # stands for that of the server
 
 
 @contextmanager
-def served(
-    host: str = '127.0.0.1', answer: Any = None, warn: Any = lambda _: None
-) -> Iterator[tuple[int, Guard]]:
+def served(host: str = '127.0.0.1', answer: Any = None, warn: Any = lambda _: None) -> Iterator[tuple[int, Guard]]:
     guard = Guard(host, warn)
     server = start_server(host, 0, guard, *(answer,) * (answer is not None))
     try:
@@ -56,9 +54,7 @@ def public() -> Iterator[tuple[int, str]]:
 
 
 @pytest.fixture(params=['127.0.0.1', '0.0.0.0'])
-def either(
-    request: pytest.FixtureRequest, local: tuple[int, str], public: tuple[int, str]
-) -> tuple[int, str]:
+def either(request: pytest.FixtureRequest, local: tuple[int, str], public: tuple[int, str]) -> tuple[int, str]:
     """Port and token of each of both."""
     return local if request.param == '127.0.0.1' else public
 
@@ -317,10 +313,7 @@ def test_idle_connections_keep_no_request_out(monkeypatch: pytest.MonkeyPatch) -
         port, served_guard = stack.enter_context(served(answer=answering(stop)))
         token = served_guard.token
         kept = stack.enter_context(connect(f'ws://127.0.0.1:{port}/{token}/socket'))
-        idle = [
-            stack.enter_context(socket.create_connection(('127.0.0.1', port), timeout=60.0))
-            for _ in range(40)
-        ]
+        idle = [stack.enter_context(socket.create_connection(('127.0.0.1', port), timeout=60.0)) for _ in range(40)]
         assert page(port, f'/{token}/')[0] == 200
         with contextlib.suppress(ConnectionResetError):
             assert idle[0].recv(1) == b''  # the oldest was closed

@@ -129,10 +129,7 @@ def test_a_real_arm_keeps_its_links(given: dict[str, Any]) -> None:
     with started(**given) as (page, listener):
         page.choose(SLIDER, 400.0)
         page.wait(
-            lambda: (
-                'link lengths cannot be changed while ik_node commands a real or simulated arm'
-                in page.words()
-            ),
+            lambda: 'link lengths cannot be changed while ik_node commands a real or simulated arm' in page.words(),
             'the rejection',
         )
         page.wait(lambda: page.control(SLIDER)['value'] == 320.3, 'the slider to go back')

@@ -81,9 +81,7 @@ def test_a_method_is_watched_to_its_own_end_and_nothing_is_commanded(
     assert not running[1].goals
     page.choose('Watch', False)
     page.wait(lambda: not page.nodes['/ghost0']['visible'], 'the end of the ghost')
-    page.wait(
-        lambda: np.allclose(page.pose('/base/goal'), page.pose('/tip'), atol=1e-6), 'the gizmo at the tool'
-    )
+    page.wait(lambda: np.allclose(page.pose('/base/goal'), page.pose('/tip'), atol=1e-6), 'the gizmo at the tool')
     page.drag(DOWN)
     running[1].wait(lambda: running[1].goals, 'a goal again')
 
@@ -136,9 +134,7 @@ def test_every_method_of_the_registry_can_be_watched(page: Page) -> None:
         assert 'Rejected' not in page.words()
 
 
-def test_a_goal_of_others_does_not_move_the_gizmo_while_watched(
-    running: tuple[Page, RobotSide], page: Page
-) -> None:
+def test_a_goal_of_others_does_not_move_the_gizmo_while_watched(running: tuple[Page, RobotSide], page: Page) -> None:
     page.choose('Watch', True)
     page.drag(DOWN)
     other = DOWN.copy()

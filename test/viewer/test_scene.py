@@ -73,8 +73,7 @@ def test_primitives_keep_size_place_and_colour() -> None:
     origin = '<origin xyz="1 2 3" rpy="0 0 1.5707963267948966"/>'
     red = '<material name="x"><color rgba="1 0 0 1"/></material>'
     box, cylinder, sphere = drawn(
-        visual('<box size="0.1 0.2 0.3"/>', SKY, origin)
-        + visual('<cylinder radius="0.1" length="0.4"/>', red),
+        visual('<box size="0.1 0.2 0.3"/>', SKY, origin) + visual('<cylinder radius="0.1" length="0.4"/>', red),
         visual('<sphere radius="0.2"/>'),
     ).shapes
     assert (box.kind, box.size, box.colour, box.link) == ('box', (0.1, 0.2, 0.3), (0, 128, 255), 'a')

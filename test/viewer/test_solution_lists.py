@@ -51,9 +51,7 @@ def test_limits_of_the_node_count(tmp_path):
     arm, text = loaded('seed_arm')
     file = tmp_path / 'limits.yaml'
     first = arm.joint_names[0]
-    file.write_text(
-        f'joint_limits: {{{first}: {{has_position_limits: true, min_position: -1, max_position: 1}}}}'
-    )
+    file.write_text(f'joint_limits: {{{first}: {{has_position_limits: true, min_position: -1, max_position: 1}}}}')
     goal = Goal(*arm.fk(np.array([1.5, 0.5, 0.9, 0.6, 0.4])))
     (wide, tight, margin) = (
         lister_of(text, **rules).listing(query(arm, goal, arm.middle))
@@ -132,9 +130,7 @@ def test_a_configuration_beyond_a_limit_is_forbidden_by_that_joint(degrees: floa
     assert said == ['joint4 5° beyond its limit']
     for choice in listing.forbidden:
         outside = ((choice.q < arm.lower - 1e-9) | (choice.q > arm.upper + 1e-9)).nonzero()[0]
-        assert [name for name in arm.joint_names if name in choice.forbidden] == [
-            arm.joint_names[i] for i in outside
-        ]
+        assert [name for name in arm.joint_names if name in choice.forbidden] == [arm.joint_names[i] for i in outside]
         assert np.allclose(arm.fk(choice.q)[0], arm.fk(q)[0], atol=1e-5)
 
 

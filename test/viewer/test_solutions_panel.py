@@ -105,9 +105,7 @@ def clicked(click: Any, page: Page, answered: Any, what: str) -> None:
 
     def taken() -> bool:
         click()
-        page.wait(
-            lambda: answered() or any(one in page.words() for one in rejections), f'{what} or a rejection'
-        )
+        page.wait(lambda: answered() or any(one in page.words() for one in rejections), f'{what} or a rejection')
         return bool(answered())
 
     page.wait(taken, what)
@@ -133,9 +131,7 @@ def test_rows_are_the_solutions_nearest_first(page: Page, listing: Listing) -> N
 
 
 @pytest.mark.parametrize('row', [1, 3])
-def test_a_row_and_its_ghost_ask_for_that_solution(
-    page: Page, robot: RobotSide, listing: Listing, row: int
-) -> None:
+def test_a_row_and_its_ghost_ask_for_that_solution(page: Page, robot: RobotSide, listing: Listing, row: int) -> None:
     assert np.allclose(asked_by(lambda: press(page, row), robot, page), listing.allowed[row].q, atol=1e-6)
     robot.joint_goals.clear()
     assert np.allclose(
@@ -174,9 +170,7 @@ def test_a_click_on_an_older_list_moves_nothing(page: Page, robot: RobotSide, li
     assert not robot.joint_goals
 
 
-def test_the_list_is_sorted_again_once_the_arm_rests_elsewhere(
-    page: Page, robot: RobotSide, listing: Listing
-) -> None:
+def test_the_list_is_sorted_again_once_the_arm_rests_elsewhere(page: Page, robot: RobotSide, listing: Listing) -> None:
     goal = listing.allowed[2].q
     assert np.allclose(asked_by(lambda: press(page, 2), robot, page), goal, atol=1e-6)
     robot.move(**dict(zip(ARM.joint_names, goal.tolist(), strict=True)))
@@ -185,9 +179,7 @@ def test_the_list_is_sorted_again_once_the_arm_rests_elsewhere(
     assert moves == sorted(moves)
 
 
-def test_the_gizmo_stays_at_the_goal_that_a_click_keeps(
-    page: Page, robot: RobotSide, listing: Listing
-) -> None:
+def test_the_gizmo_stays_at_the_goal_that_a_click_keeps(page: Page, robot: RobotSide, listing: Listing) -> None:
     gizmo = page.pose('/base/goal')
     asked_by(lambda: press(page, 1), robot, page)
     before = shown_rows(page)

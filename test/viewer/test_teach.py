@@ -71,9 +71,7 @@ def two_points(way: float = 0.05, **values: Any) -> Program:
     position, direction = ARM.fk(np.array(list(Q.values())))
     end = tuple(position + np.array([0.0, way, 0.0]))
     start = Point('ready', joints={**Q, 'joint1': 0.1}, **values)
-    return Program(
-        (start, Point('end', position=end, direction=tuple(direction), motion=LINE, near=Q, **values))
-    )
+    return Program((start, Point('end', position=end, direction=tuple(direction), motion=LINE, near=Q, **values)))
 
 
 def state(page: Page) -> str:
@@ -91,9 +89,7 @@ def points(page: Page) -> list[str]:
 
 
 def select(page: Page, number: int) -> None:
-    (uuid,) = [
-        k for k, c in list(page.controls.items()) if c.get('label', '').lstrip('▸ ').startswith(f'{number}: ')
-    ]
+    (uuid,) = [k for k, c in list(page.controls.items()) if c.get('label', '').lstrip('▸ ').startswith(f'{number}: ')]
     page._send('GuiUpdateMessage', uuid=uuid, updates={'value': True})
 
 
@@ -242,9 +238,7 @@ def test_the_first_point_comes_first_however_a_program_is_edited_before_its_run(
     assert np.allclose(tool(robot), two_points().points[1].position, atol=1e-3)
 
 
-def test_a_viewer_that_ends_during_a_run_stops_the_arm_and_loses_nothing(
-    desk: Lesson, tmp_path: Path
-) -> None:
+def test_a_viewer_that_ends_during_a_run_stops_the_arm_and_loses_nothing(desk: Lesson, tmp_path: Path) -> None:
     robot = desk.robot
     slow = replace(two_points(), points=tuple(replace(point, speed=0.05) for point in two_points(0.2).points))
     slow.save(tmp_path / 'slow.yaml')
@@ -267,9 +261,7 @@ def test_a_viewer_that_ends_during_a_run_stops_the_arm_and_loses_nothing(
     viewer.close()
     robot.run(1.0)  # the arm brakes
     stands(desk)
-    robot.wait(
-        lambda: parameters.refresh() or parameters.values['speed_scaling'] == before, 'its speed again'
-    )
+    robot.wait(lambda: parameters.refresh() or parameters.values['speed_scaling'] == before, 'its speed again')
     assert Program.load(tmp_path / 'unsaved.yaml').points[0].speed == pytest.approx(0.06)
     desk.page.press('Resume')
 

@@ -92,9 +92,7 @@ def test_every_link_is_shown_where_the_joints_put_it(robot: RobotSide, page: Pag
             wanted = seed.robot.link_pose(link, values)
             page.wait(lambda i=index, T=wanted: same(page.pose(f'/link{i}'), T), f'{link} in its place')
         page.wait(lambda v=values: same(page.pose('/tip'), seed.robot.link_pose('tool0', v)), 'the tool')
-    assert sum(name.startswith('/link') and name.count('/') == 2 for name in page.nodes) == len(
-        drawing.shapes
-    )
+    assert sum(name.startswith('/link') and name.count('/') == 2 for name in page.nodes) == len(drawing.shapes)
     page.wait(lambda: same(page.pose('/base/goal'), page.pose('/tip')), 'the gizmo at the tool')
 
 
@@ -120,9 +118,7 @@ def test_goals_of_others_move_the_gizmo(robot: RobotSide, page: Page, seed: Arm)
     other = seed.robot.link_pose('link3', Q) @ wanted
     page.wait(lambda: same(page.pose('/base/goal'), other), 'the gizmo, in the base frame')
     robot.ask(joint1=0.5)  # a goal in joint values ends it, and the gizmo goes back to the tool
-    page.wait(
-        lambda: same(page.pose('/base/goal'), seed.robot.link_pose('tool0', Q)), 'the gizmo at the tool'
-    )
+    page.wait(lambda: same(page.pose('/base/goal'), seed.robot.link_pose('tool0', Q)), 'the gizmo at the tool')
     robot.want(np.eye(4), frame='unheard_of')
     robot.want_point((0.1, 0.2, 0.3))
     page.wait(lambda: not page.nodes['/base/goal/axis']['visible'], 'a goal without direction')
@@ -217,9 +213,7 @@ def test_sliders_have_the_limits_of_ik_node() -> None:
 
     beside = (SEED_FILE, f'{name}:=[0.5]')
     with viewer(beside=beside, page=False) as (table, robot), closing(Page(table)) as page:
-        page.wait(
-            lambda: page.labels() and margin(page) == pytest.approx(math.degrees(0.5), abs=0.1), 'limits'
-        )
+        page.wait(lambda: page.labels() and margin(page) == pytest.approx(math.degrees(0.5), abs=0.1), 'limits')
         remote = RemoteParameters(robot.node, 'ik_node')
         robot.wait(lambda: remote.available, 'ik_node')
         remote.set(**{name: [0.2]})
@@ -271,9 +265,7 @@ def test_status_is_said_in_words(robot: RobotSide, page: Page, seed: Arm) -> Non
     page.wait(lambda: 'Fast kernels' not in page.text(), 'the newest alone')
     assert page.text().count('elbow, wrist') == 1
     robot.diagnose('of another robot', name='/left/ik_node')
-    robot.report(
-        'goal_pose rejected: no', status='rejected', position_error=math.nan, direction_error=math.nan
-    )
+    robot.report('goal_pose rejected: no', status='rejected', position_error=math.nan, direction_error=math.nan)
     page.wait(lambda: 'Rejected' in page.text(), 'the rejection')
     assert 'error' not in page.text()
     assert 'another' not in page.text()
@@ -420,9 +412,7 @@ def test_goals_of_others_count_without_a_clock() -> None:
         robot.wait(lambda: heard, 'the goal')
         assert not heard[0].header.stamp.sec + heard[0].header.stamp.nanosec
         robot.want(other)
-        page.wait(
-            lambda: np.allclose(page.nodes['/base/goal'].get('position'), other[:3, 3]), 'the other goal'
-        )
+        page.wait(lambda: np.allclose(page.nodes['/base/goal'].get('position'), other[:3, 3]), 'the other goal')
 
 
 def test_it_hears_and_draws_only_while_a_page_is_open() -> None:

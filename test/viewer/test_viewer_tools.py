@@ -98,9 +98,7 @@ def test_slow_motion_is_of_the_tool_whose_gizmo_is_dragged(running: tuple[Page, 
         goal[1, 3] = sign * 0.4
         page.drag(goal, name=gizmo)
         page.wait(
-            lambda s=sign: (
-                page.nodes['/ghost0']['visible'] and np.sign(page.nodes['/ghost0/0']['position'][1]) == s
-            ),
+            lambda s=sign: page.nodes['/ghost0']['visible'] and np.sign(page.nodes['/ghost0/0']['position'][1]) == s,
             'the ghost of this tool',
         )
     assert robot.joints == pytest.approx(before)

@@ -148,9 +148,7 @@ def received(buffer: Any) -> tuple[threading.Event, Any]:
     return got, asyncio.run_coroutine_threadsafe(receive(), buffer.event_loop)
 
 
-def test_a_change_between_look_and_wait_of_the_server_is_not_lost(
-    server: viser.ViserServer, buffer: Any
-) -> None:
+def test_a_change_between_look_and_wait_of_the_server_is_not_lost(server: viser.ViserServer, buffer: Any) -> None:
     slow = buffer.message_event._waiters = SlowWaiters()
     got, task = received(buffer)
     try:
@@ -165,9 +163,7 @@ def test_a_change_between_look_and_wait_of_the_server_is_not_lost(
         task.cancel()
 
 
-def test_a_change_while_the_server_begins_to_wait_raises_nothing(
-    server: viser.ViserServer, buffer: Any
-) -> None:
+def test_a_change_while_the_server_begins_to_wait_raises_nothing(server: viser.ViserServer, buffer: Any) -> None:
     buffer.message_event._waiters = MutatedWaiters()
     got, task = received(buffer)
     try:

@@ -160,9 +160,7 @@ def planar_values(joints, common, slack, v, g, work, out):
     u = common
     ux, uy, uz = u[0], u[1], u[2]
     ud, ue = ux * v[3] + uy * v[4] + uz * v[5], ux * g[3] + uy * g[4] + uz * g[5]
-    sine = (
-        ux * (v[4] * g[5] - v[5] * g[4]) + uy * (v[5] * g[3] - v[3] * g[5]) + uz * (v[3] * g[4] - v[4] * g[3])
-    )
+    sine = ux * (v[4] * g[5] - v[5] * g[4]) + uy * (v[5] * g[3] - v[3] * g[5]) + uz * (v[3] * g[4] - v[4] * g[3])
     cosine = v[3] * g[3] + v[4] * g[4] + v[5] * g[5] - ud * ue
     length = sqrt(sine * sine + cosine * cosine)
     regular = length > LEAST * LEAST
@@ -292,11 +290,7 @@ def wrist_values(fourth, fifth, slack, v, g, out):
             continue
         # joint 4 turns R_5 d_0 = (x, y, z) about w_4 onto d; d along w_4 leaves it free
         x, y, z = rotate_axis_angle(fifth, cos(angle), sin(angle), v[3], v[4], v[5])
-        sine = (
-            fourth[0] * (y * g[5] - z * g[4])
-            + fourth[1] * (z * g[3] - x * g[5])
-            + fourth[2] * (x * g[4] - y * g[3])
-        )
+        sine = fourth[0] * (y * g[5] - z * g[4]) + fourth[1] * (z * g[3] - x * g[5]) + fourth[2] * (x * g[4] - y * g[3])
         cosine = x * g[3] + y * g[4] + z * g[5] - along * along
         free = sine * sine + cosine * cosine < 1e-24
         out[count, 0], out[count, 1] = nan if free else atan2(sine, cosine), angle

@@ -251,9 +251,7 @@ def solve_turn(form, e, work, companion, pairs):
             across = (r * constant - g[3]) / p
             if abs(sqrt(constant * constant + across * across) - length) < 1e-2 * length:
                 pairs[count, 0] = value
-                pairs[count, 1] = atan2(
-                    across * real - constant * imaginary, -constant * real - across * imaginary
-                )
+                pairs[count, 1] = atan2(across * real - constant * imaginary, -constant * real - across * imaginary)
                 count += 1
                 continue
         count = add_turns(constant, real, imaginary, form[0, SLACK], value, pairs, count)
@@ -369,9 +367,7 @@ def solve_any(form, e, slides, work, companion, pairs):
             if slides:
                 g[i + j] += minors[1, i] * minors[1, j] - minors[2, i] * minors[0, j]
             else:
-                g[i + j] += (
-                    minors[1, i] * minors[1, j] + minors[2, i] * minors[2, j] - minors[0, i] * minors[0, j]
-                )
+                g[i + j] += minors[1, i] * minors[1, j] + minors[2, i] * minors[2, j] - minors[0, i] * minors[0, j]
             scale += minors[0, i] * minors[0, i] + minors[1, i] * minors[1, i] + minors[2, i] * minors[2, i]
     found = form_roots(g, 8, scale, form[0, SLACK], work, companion, roots)
     if found < 0:
@@ -530,11 +526,7 @@ def solve_three(form, m, work, triples):
         # joint c inserted: three equations in a and b, the first two of which are solved
         for k in range(3):
             for i in range(9):
-                total = (
-                    equations[3 * k, i] * y * y
-                    + equations[3 * k + 1, i] * x * y
-                    + equations[3 * k + 2, i] * x * x
-                )
+                total = equations[3 * k, i] * y * y + equations[3 * k + 1, i] * x * y + equations[3 * k + 2, i] * x * x
                 if k < 2:
                     e[3 * k + i % 3, i // 3] = total
                 else:

@@ -215,9 +215,7 @@ class Expressions:
         if kind == 'c':
             if type(op) not in OF_COMPLEX:
                 raise UnsupportedError(f'{type(op).__name__} of complex numbers')
-            return Value(
-                'c', f'{OF_COMPLEX[type(op)]}({self.coerce(a, "c").text}, {self.coerce(b, "c").text})'
-            )
+            return Value('c', f'{OF_COMPLEX[type(op)]}({self.coerce(a, "c").text}, {self.coerce(b, "c").text})')
         both = a.known is not None and b.known is not None
         if kind == 'i' and both and type(op) in OF_INTEGERS:
             return self.literal(OF_INTEGERS[type(op)](a.known, b.known))
@@ -254,9 +252,7 @@ class Expressions:
         if isinstance(node.op, ast.Not):
             if a.type != 'b':
                 raise UnsupportedError('not of other than bool')
-            return (
-                self.literal(not a.known) if a.known is not None else Value('b', f'!{a.within(UNARY)}', UNARY)
-            )
+            return self.literal(not a.known) if a.known is not None else Value('b', f'!{a.within(UNARY)}', UNARY)
         if not isinstance(node.op, ast.USub):
             raise UnsupportedError(f'the operator {type(node.op).__name__}')
         if a.known is not None and a.type in ('i', 'f'):
@@ -291,9 +287,7 @@ class Expressions:
             entries = self.value(node.comparators[0])
             if not isinstance(entries.type, TupleType) or entries.known is None:
                 raise UnsupportedError('in of other than a tuple of constants')
-            texts = [
-                f'{left.within(SHIFT)} == {self.literal(entry).within(SHIFT)}' for entry in entries.known
-            ]
+            texts = [f'{left.within(SHIFT)} == {self.literal(entry).within(SHIFT)}' for entry in entries.known]
             return Value('b', ' || '.join(texts), AND)
         values = [left, *map(self.value, node.comparators)]
         pairs = list(zip(values, node.ops, values[1:], strict=False))
@@ -454,10 +448,7 @@ class Expressions:
     def _kernel(self, target: FunctionType, arguments: Sequence[Value]) -> Value:
         callee = self.program.function(target, [argument.type for argument in arguments])
         self.callees.append(callee)
-        texts = [
-            self.coerce(argument, want).text
-            for argument, want in zip(arguments, callee.arguments, strict=True)
-        ]
+        texts = [self.coerce(argument, want).text for argument, want in zip(arguments, callee.arguments, strict=True)]
         if callee.needs_arena:
             self.needs_arena = True
             texts.insert(0, 'A')
@@ -473,9 +464,7 @@ class Expressions:
         if name == 'abs':
             if first.type == 'c':
                 return Value('f', f'ik_cabs({texts})')
-            return (
-                Value('f', f'fabs{suffix}({texts})') if first.type == 'f' else Value('i', f'ik_abs({texts})')
-            )
+            return Value('f', f'fabs{suffix}({texts})') if first.type == 'f' else Value('i', f'ik_abs({texts})')
         if name in MATH:
             return Value('f', f'{name}{suffix}({texts})')
         if name in ROUNDED:
@@ -581,8 +570,4 @@ def _is_column(node: ast.expr) -> bool:
 
 def is_shape(node: ast.AST) -> bool:
     """Whether a node is array.shape[axis]."""
-    return (
-        isinstance(node, ast.Subscript)
-        and isinstance(node.value, ast.Attribute)
-        and node.value.attr == 'shape'
-    )
+    return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == 'shape'

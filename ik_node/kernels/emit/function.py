@@ -377,9 +377,7 @@ class Function(Expressions):
             star = text.endswith('*')
             lines.append(f'    {text}{"" if star else " "}{(", *" if star else ", ").join(names)};')
         lines += [f'    {buffer}' for buffer in self._buffers]
-        gives_back = self.allocates and not (
-            isinstance(self.returns, TupleType) and self.returns.holds_arrays
-        )
+        gives_back = self.allocates and not (isinstance(self.returns, TupleType) and self.returns.holds_arrays)
         if gives_back:
             lines.append('    const ik_mark mark_ = ik_here(A);')
         lines += self._lines
@@ -410,9 +408,7 @@ def _loop_names(tree: ast.AST) -> set[str]:
 def _stored_once(tree: ast.FunctionDef) -> set[str]:
     """Return the names that are given a value at one place that is not a loop's: they may be constants."""
     names = _stored([tree])
-    in_loops = {
-        name for node in ast.walk(tree) if isinstance(node, ast.AugAssign) for name in _stored([node])
-    }
+    in_loops = {name for node in ast.walk(tree) if isinstance(node, ast.AugAssign) for name in _stored([node])}
     return {name for name in names if names.count(name) == 1} - _loop_names(tree) - in_loops
 
 
@@ -456,8 +452,6 @@ def _may_read(item: ast.expr, stored: Sequence[ast.expr]) -> bool:
     for node in ast.walk(item):
         if isinstance(node, ast.Name) and node.id in names:
             return True
-        if arrays and (
-            isinstance(node, ast.Call) or (isinstance(node, ast.Subscript) and not is_shape(node))
-        ):
+        if arrays and (isinstance(node, ast.Call) or (isinstance(node, ast.Subscript) and not is_shape(node))):
             return True
     return False

@@ -85,9 +85,7 @@ def _wrapper(kernel: str, function: Function, kinds: Mapping[str, str]) -> str:
         lines.append('    void *thread_ = PyEval_SaveThread();')
     if function.needs_arena:
         again = 'PyEval_RestoreThread(thread_); ' if releases else ''
-        lines.append(
-            f'    if (setjmp(ik_no_memory)) {{ {again}ik_release(A, start_); return PyErr_NoMemory(); }}'
-        )
+        lines.append(f'    if (setjmp(ik_no_memory)) {{ {again}ik_release(A, start_); return PyErr_NoMemory(); }}')
     names = [*(['A'] if function.needs_arena else []), *map(function.c_name, function.parameters)]
     lines.append(f'    {"" if is_void else "result_ = "}{function.name}({", ".join(names)});')
     if releases:
@@ -105,9 +103,7 @@ def _argument(kernel: str, argument: str, name: str, index: int, kind: str) -> l
         number = 'int' if element == 'b' else c_type(element)
         return [
             f'    const {number} {name} = {READ[element]}(given_[{index}]);',
-            f'    if ({failed} && PyErr_Occurred()) return 0;'
-            if element != 'b'
-            else f'    if ({failed}) return 0;',
+            f'    if ({failed} && PyErr_Occurred()) return 0;' if element != 'b' else f'    if ({failed}) return 0;',
         ]
     array, size = f'{name}_array', 1 if element == 'b' else 8
     members = [

@@ -328,13 +328,9 @@ def step(sweep, joints, tool, limits, goal, options, q, frames, work):
         serves_point = not splits or i < m - (n - 3)
         if not hinged:
             if serves_point:
-                w, x, y, z = shortest_turn(
-                    px - bx, py - by, pz - bz, goal[0] - bx, goal[1] - by, goal[2] - bz
-                )
+                w, x, y, z = shortest_turn(px - bx, py - by, pz - bz, goal[0] - bx, goal[1] - by, goal[2] - bz)
             else:
-                w, x, y, z = shortest_turn(
-                    dx, dy, dz, goal[DIRECTION], goal[DIRECTION + 1], goal[DIRECTION + 2]
-                )
+                w, x, y, z = shortest_turn(dx, dy, dz, goal[DIRECTION], goal[DIRECTION + 1], goal[DIRECTION + 2])
             angle = 2.0 * atan2(ax * x + ay * y + az * z, w)
             q[j] = clamp_turn(q[j] + angle / ratio, low, high)
             s, ax, ay, az = 1.0, x, y, z

@@ -45,9 +45,7 @@ def descend_lm(joints, tool, limits, goal, options, damping, q, frames, work):
         opened = limits.shape[0] > 2 and open_balls(q, limits, frames)
         normal_equations(joints, frames, goal, weight, jac, hessian, gradient)
         for i in range(n):
-            outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (
-                q[i] >= limits[1, i] and gradient[i] > 0.0
-            )
+            outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (q[i] >= limits[1, i] and gradient[i] > 0.0)
             free[i] = 0.0 if outward else 1.0
         floor = 0.0
         for i in range(n):

@@ -28,9 +28,7 @@ _MESH = re.compile(r'(<mesh\b[^<>]*?\bfilename\s*=\s*)(["\'])([^"\'<>]*)\2')
 _ENCODING = re.compile(rb'\s*<\?xml\s[^>]*?encoding\s*=\s*["\']([A-Za-z0-9._-]+)["\']')
 
 
-def load_description(
-    path: str | os.PathLike[str], arguments: Mapping[str, object] | str | None = None
-) -> str:
+def load_description(path: str | os.PathLike[str], arguments: Mapping[str, object] | str | None = None) -> str:
     """Return the URDF text of a .urdf or .xacro file, xacro expanded with arguments for its xacro:arg.
 
     A xacro file is a program: its expressions can run commands as the user. Load only those that you trust.
@@ -60,8 +58,7 @@ def load_description(
         return _with_mesh_places(_expanded(file, mappings), file)
     if mappings:
         raise InputError(
-            f'{path_text(file)} is not a .xacro file, so it takes no xacro arguments, got '
-            f'{join_names(mappings)}'
+            f'{path_text(file)} is not a .xacro file, so it takes no xacro arguments, got {join_names(mappings)}'
         )
     return _with_mesh_places(text, file)
 
@@ -127,9 +124,7 @@ def _decoded(file: Path, data: bytes) -> str:
     try:
         return data.decode(encoding).removeprefix('\ufeff')
     except (LookupError, UnicodeError) as error:
-        raise FileError(
-            f'{path_text(file)}: cannot be decoded as {encoding} ({error}); save it as UTF-8'
-        ) from None
+        raise FileError(f'{path_text(file)}: cannot be decoded as {encoding} ({error}); save it as UTF-8') from None
 
 
 def _expanded(file: Path, mappings: Mapping[str, str]) -> str:
@@ -166,9 +161,7 @@ class _Arguments(dict[str, str]):
 
 
 SHOWN_XACRO_MESSAGE = 500  # characters of the message of xacro
-FIND = (
-    'source the ROS workspace that has the package of $(find PACKAGE), or write a path relative to the file'
-)
+FIND = 'source the ROS workspace that has the package of $(find PACKAGE), or write a path relative to the file'
 # remedy by the message of xacro
 REMEDIES = {
     r"name '(\w+)' is not defined": (

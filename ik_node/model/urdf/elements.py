@@ -132,8 +132,7 @@ def parse_xml(text: str, reading: Reading) -> Element:
             element.tag = element.tag.rpartition('}')[2]
     if root.tag != 'robot':
         raise ElementError(
-            f'the root element is <{tag_of(root)}> (line {root.sourceline}), not <robot>: '
-            f'{_root_remedy(root)}'
+            f'the root element is <{tag_of(root)}> (line {root.sourceline}), not <robot>: {_root_remedy(root)}'
         )
     _check_xacro(root, reading)
     others = Counter(tag_of(child) for child in root if child.tag not in USED)
@@ -177,9 +176,7 @@ def _parse(text: str) -> Element:
     try:
         root = etree.fromstring(text.encode(), parser)
     except UnicodeEncodeError as error:
-        raise XmlError(
-            f'malformed XML: character {error.start + 1} is half of a surrogate pair; remove it'
-        ) from None
+        raise XmlError(f'malformed XML: character {error.start + 1} is half of a surrogate pair; remove it') from None
     except etree.XMLSyntaxError:
         root = None
     for entry in parser.error_log:
@@ -235,15 +232,11 @@ def _check_xacro(root: Element, reading: Reading) -> None:
         if name.startswith('xacro:') or 'xacro' in uri:
             name = name.removeprefix('xacro:')
             if name not in XACRO_HARMLESS:
-                raise XacroError(
-                    f'<xacro:{escaped(name)}> (line {element.sourceline}) is unexpanded xacro: {EXPAND}'
-                )
+                raise XacroError(f'<xacro:{escaped(name)}> (line {element.sourceline}) is unexpanded xacro: {EXPAND}')
             reading.note('left-over xacro definitions are ignored', place(element))
     # In Python lxml looks up each attribute of an element among all of them: quadratic.
     for found in root.xpath(UNEXPANDED):
-        raise XacroError(
-            f'{place(found.getparent(), found.attrname)} is unexpanded xacro{_old_xacro(root)}: {EXPAND}'
-        )
+        raise XacroError(f'{place(found.getparent(), found.attrname)} is unexpanded xacro{_old_xacro(root)}: {EXPAND}')
 
 
 # XPath of the first attribute that is_unexpanded: of the root, and of what is used below it.
@@ -278,9 +271,7 @@ def place(element: Element, attribute: str | None = None) -> str:
         described = f'<{tag} name={quoted(name)}>' if name else f'<{tag}>'
     while parent is not None and parent.tag not in ('joint', 'link'):
         parent = parent.getparent()
-    owner = (
-        '' if parent is None or not parent.get('name') else f' of {parent.tag} {quoted(parent.get("name"))}'
-    )
+    owner = '' if parent is None or not parent.get('name') else f' of {parent.tag} {quoted(parent.get("name"))}'
     return f'{described}{owner} {line}'
 
 

@@ -136,13 +136,10 @@ def _numbers(element: Element | None, attribute: str, count: int, finite: bool) 
             values.append(float('' if '_' in word else word))
         except ValueError:
             raise ElementError(
-                f'{place(element, attribute)}: {quoted(word)} is not a number; '
-                f'give {allowed}, such as {example}'
+                f'{place(element, attribute)}: {quoted(word)} is not a number; give {allowed}, such as {example}'
             ) from None
     if len(values) != count:
-        raise ElementError(
-            f'{place(element, attribute)}: got {len(values)} numbers; give {allowed}, such as {example}'
-        )
+        raise ElementError(f'{place(element, attribute)}: got {len(values)} numbers; give {allowed}, such as {example}')
     if finite and not all(abs(value) <= LARGEST for value in values):
         raise ElementError(
             f'{place(element, attribute)}: NaN, infinite or beyond {LARGEST:g}; give {allowed} that '
@@ -201,8 +198,7 @@ def _read(element: Element, balls: Mapping[tuple[str, str, str], Ball], joints: 
     for name in names:
         if name not in joints:
             raise ElementError(
-                f'{place(element, "joints")}: unknown joint {quoted(name)}; joints: '
-                f'{join_names(joints, name)}'
+                f'{place(element, "joints")}: unknown joint {quoted(name)}; joints: {join_names(joints, name)}'
             )
     ball = balls.get(names) if len(names) == 3 else None
     if ball is None:
@@ -216,9 +212,7 @@ def _read(element: Element, balls: Mapping[tuple[str, str, str], Ball], joints: 
         raise ElementError(f'{place(element, "joints")}: duplicate <ball> for these joints')
     ball = _with_twist_joint(element, ball)
     angles = [_number(element, name, finite=True) for name in ('swing', 'twist_lower', 'twist_upper')]
-    swing, low, high = (
-        free if angle is None else angle for angle, free in zip(angles, (math.inf, *ANY), strict=True)
-    )
+    swing, low, high = (free if angle is None else angle for angle, free in zip(angles, (math.inf, *ANY), strict=True))
     largest = math.pi if ball.order is Order.PROPER else LARGEST_CONE
     if not (0.0 < swing <= largest or swing == math.inf):
         raise ElementError(
@@ -345,9 +339,7 @@ def _wrong_master(joints: Mapping[str, Joint], name: str, master: str) -> str | 
         return f'unknown joint; joints: {join_names(joints, master)}'
     kind = joints[master].type
     if kind in ('planar', 'floating'):
-        return (
-            f'a {kind} joint has no single position to follow; name a revolute, continuous or prismatic joint'
-        )
+        return f'a {kind} joint has no single position to follow; name a revolute, continuous or prismatic joint'
     return None
 
 
@@ -440,10 +432,7 @@ def read_urdf(text: str) -> Robot:
     read = {key: read_joint(source, links, reading) for key, source in reading.sources.items()}
     top, joints = _tree(links, [joint for joint, _ in read.values()], reading)
     drivers = drivers_of(joints, reading)
-    joints = {
-        key: joint if drivers[key].joint != key else replace(joint, mimic=None)
-        for key, joint in joints.items()
-    }
+    joints = {key: joint if drivers[key].joint != key else replace(joint, mimic=None) for key, joint in joints.items()}
     written = {key: limits for key, (_, limits) in read.items()}
     joints, balls = read_balls(root, narrowed(joints, written, drivers, reading))
     for missing in missing_meshes(links):
@@ -459,9 +448,7 @@ def read_file(path: str | os.PathLike[str], arguments: Mapping[str, object] | st
         return read_urdf(text)
 
 
-def _tree(
-    links: Mapping[str, Element], joints: Iterable[Joint], reading: Reading
-) -> tuple[str, dict[str, Joint]]:
+def _tree(links: Mapping[str, Element], joints: Iterable[Joint], reading: Reading) -> tuple[str, dict[str, Joint]]:
     """Return the root link and the joints by name, parents before children, else raise TreeError."""
     above: dict[str, Joint] = {}
     below: dict[str, list[Joint]] = {link: [] for link in links}
@@ -548,8 +535,7 @@ def _velocity(name: str, kind: str, given: float | None, reading: Reading) -> fl
         return given
     default = DEFAULT_VELOCITY[kind]
     reading.note(
-        'the velocity limit is missing, not positive or a placeholder, '
-        f'{default:g} {UNIT[kind]}/s is assumed',
+        f'the velocity limit is missing, not positive or a placeholder, {default:g} {UNIT[kind]}/s is assumed',
         reading.place(name),
     )
     return default

@@ -68,9 +68,7 @@ class Goto:
         else:
             axis, point = self._parameters('tool_axis', 'tool_point')
             pose = matrix_pose(tip_pose(position, direction, axis, point))
-            message, topic = (
-                (PoseArray(poses=[pose]), 'goal_path') if line else (PoseStamped(pose=pose), 'goal_pose')
-            )
+            message, topic = (PoseArray(poses=[pose]), 'goal_path') if line else (PoseStamped(pose=pose), 'goal_pose')
         message.header.frame_id = frame  # empty: the base link
         return topic, message
 
@@ -112,9 +110,7 @@ class Goto:
                 say(self._replaced())
                 return 1
             if not reporters & self._reporters():  # a node that was started later does not know the goal
-                raise InputError(
-                    f'{ARM} has ended or cannot be reached: there will be no more reports on the goal'
-                )
+                raise InputError(f'{ARM} has ended or cannot be reached: there will be no more reports on the goal')
             self.spinner.spin(1.0)
 
     def _replaced(self) -> str:
@@ -130,9 +126,7 @@ class Goto:
     def stop(self) -> None:
         """Stop the arm; a second signal does not prevent that."""
         self.spinner.ignore_signals()
-        self._wait(
-            self._stop.service_is_ready, f'{ARM} is not running: there is no service {self._stop.srv_name}'
-        )
+        self._wait(self._stop.service_is_ready, f'{ARM} is not running: there is no service {self._stop.srv_name}')
         future = self._stop.call_async(Trigger.Request())
         self._wait(future.done, SILENT)
         say(future.result().message)
@@ -154,9 +148,7 @@ class Goto:
     def _parameters(self, *names: str) -> list[tuple[float, ...]]:
         names = tuple(self._of_tool + name for name in names)
         remote = RemoteParameters(self._node, ARM, names)
-        self._wait(
-            lambda: remote.available, f'{ARM} is not running: there is no service {ARM}/get_parameters'
-        )
+        self._wait(lambda: remote.available, f'{ARM} is not running: there is no service {ARM}/get_parameters')
         remote.refresh()
         self._wait(lambda: not remote.reading, SILENT)
         if len(remote.values) < len(names):

@@ -143,9 +143,7 @@ class Player:
                 moving = True
             else:
                 self.interruption = self.interruption or disturbance(report)
-        self.interruption = self.interruption or (
-            self._neighbours.foreign() if self._neighbours.settled else ''
-        )
+        self.interruption = self.interruption or (self._neighbours.foreign() if self._neighbours.settled else '')
         if self.settings is None and not (self._settings.reading or self._settings.failure):
             self._settings.refresh()
         rested, joints = self._rest_joints, self.joints.items()

@@ -608,9 +608,7 @@ class ServoArm:
                 self._inbox.not_held()
             reason = self._why()
             raise ArmError(
-                f'this driver does not hold the arm: {reason}'
-                if reason
-                else 'the torque is off: the arm holds nothing'
+                f'this driver does not hold the arm: {reason}' if reason else 'the torque is off: the arm holds nothing'
             )
         elif request is Request.HOLD:
             self._on(Event.HOLD)
@@ -655,9 +653,7 @@ class ServoArm:
 
         self._on(Event.RELEASE, BEING_OFF)
         if self._torque.is_left():
-            shares = self._torque.lower(
-                before[0] in WITH_GOALS, measure, lambda: self._inbox.has(Request.HOLD)
-            )
+            shares = self._torque.lower(before[0] in WITH_GOALS, measure, lambda: self._inbox.has(Request.HOLD))
             if shares is not None:
                 self._state, self._reason = before
                 if self._state in WITH_GOALS:

@@ -26,9 +26,7 @@ Torques = Callable[[Mapping[str, float]], Mapping[str, float]]  # of gravity [Nm
 MAX_LEAD = 0.1  # [rad]
 WARN_SHARE = 0.8  # share of it from which there is a warning
 IMPLAUSIBLE = 0.3  # [rad] of lead that no servo would need: the masses are wrong, and none counts
-NOT_CARRIED = (
-    'by the description its servo cannot carry its load, so no sag is compensated. Are the masses in kg?'
-)
+NOT_CARRIED = 'by the description its servo cannot carry its load, so no sag is compensated. Are the masses in kg?'
 MAX_TRIM = math.radians(1.0)
 MAX_PUSH = 0.9  # [Nm] beyond what the load takes, at which a trim grows no more: it may be contact
 RATE = 0.3  # [rad/s] at which a lead changes
@@ -150,18 +148,13 @@ class Sag:
     @property
     def warnings(self) -> dict[str, str]:
         """What the owner should look at, by joint."""
-        return self._implausible or {
-            name: joint.warning for name, joint in self._joints.items() if joint.warning
-        }
+        return self._implausible or {name: joint.warning for name, joint in self._joints.items() if joint.warning}
 
     def move(self, positions: Mapping[str, float], dt: float) -> None:
         """Move the leads for dt [s] to what gravity takes with the joints at positions [rad]."""
         if self._torques is None:
             return
-        if any(
-            abs(position - self._positions.get(name, math.inf)) > MOVED
-            for name, position in positions.items()
-        ):
+        if any(abs(position - self._positions.get(name, math.inf)) > MOVED for name, position in positions.items()):
             self._positions = dict(positions)
             torques = self._torques(positions)
             for name, joint in self._joints.items():
@@ -218,9 +211,7 @@ class Sag:
 def compliances(servos: Iterable[ServoSurvey]) -> dict[str, float]:
     """Return by how much joints yield to a torque [rad/Nm], by name; without grippers, which hold things."""
     return {
-        servo.joint.name: servo.model.compliance(servo.p_gain)
-        * servo.joint.scale**2
-        / (1 + len(servo.joint.shadows))
+        servo.joint.name: servo.model.compliance(servo.p_gain) * servo.joint.scale**2 / (1 + len(servo.joint.shadows))
         for servo in servos
         if not servo.joint.gripper
     }
@@ -282,8 +273,7 @@ class Goals:
         if blocked := [name for name, goal in self._goals.items() if goal.blocked is not None]:
             found.append(f'something blocks {join_names(blocked)}')
         return found + [
-            f'{name} is at its limit {limit:.2f}, its command is beyond it'
-            for name, (limit, _) in self.limited.items()
+            f'{name} is at its limit {limit:.2f}, its command is beyond it' for name, (limit, _) in self.limited.items()
         ]
 
     @property
@@ -361,9 +351,7 @@ class Goals:
         speed = profile.fastest if goal.caught_up else min(APPROACH * scale, profile.fastest)
         step = min(max(target - goal.position, -speed * dt), speed * dt)
         ahead = self._near(name, goal.position + step, joint)
-        goal.position = min(
-            max(ahead, min(calibration.lower, joint.position)), max(calibration.upper, joint.position)
-        )
+        goal.position = min(max(ahead, min(calibration.lower, joint.position)), max(calibration.upper, joint.position))
         goal.caught_up |= abs(goal.position - target) < NEAR * scale
 
     def _yield(self, name: str, goal: _Goal, joint: JointMeasurement, dt: float) -> None:

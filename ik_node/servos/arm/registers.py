@@ -77,8 +77,7 @@ class Servo:
             if self.read(name) == count:
                 return
         raise ArmError(
-            f'{self} does not accept {count} as {name}. Check its cable, and switch the power of the arm off '
-            'and on'
+            f'{self} does not accept {count} as {name}. Check its cable, and switch the power of the arm off and on'
         )
 
     def check_mode(self) -> None:
@@ -129,9 +128,7 @@ def survey(transport: Transport, profile: ArmProfile) -> list[ServoSurvey]:
     if len(missing) == len(profile.joints):
         raise ArmError('the port is open, but no servo answers. Is the power supply of the arm on?')
     if missing:
-        raise ArmError(
-            f'no answer from {named_all(missing)}. Check the cables after the last servo that answers'
-        )
+        raise ArmError(f'no answer from {named_all(missing)}. Check the cables after the last servo that answers')
     surveyed = [_surveyed(transport, joint) for joint in profile.joints]
     for servo in surveyed:
         for id in servo.joint.shadows:
@@ -172,14 +169,11 @@ def _check_shadow(servo: Servo, id: int) -> None:
     """Raise ArmError unless the servo of that id does what the other servo of its joint does."""
     shadow, leader = Servo(servo.transport, replace(servo.joint, id=id), servo.model), servo.joint.id
     if not _answers(servo.transport, id):
-        raise ArmError(
-            f'no answer from {shadow}, which turns with servo {leader}. Check its cable and its power'
-        )
+        raise ArmError(f'no answer from {shadow}, which turns with servo {leader}. Check its cable and its power')
     secondary = shadow.read_constant('secondary_id')
     if secondary != leader:
         raise ArmError(
-            f'{shadow} has the secondary id {secondary}, so it does not turn with servo {leader}: set it to '
-            f'{leader}'
+            f'{shadow} has the secondary id {secondary}, so it does not turn with servo {leader}: set it to {leader}'
         )
 
 
@@ -370,9 +364,7 @@ class Measuring:
     def silent(self, time: float, patience: float) -> list[str]:
         """Return the joints that have not answered for longer than patience [s]."""
         return [
-            servo.joint.name
-            for servo in self._servos
-            if time - self.last.get(servo.joint.name, -math.inf) > patience
+            servo.joint.name for servo in self._servos if time - self.last.get(servo.joint.name, -math.inf) > patience
         ]
 
     def silence(self, silent: Sequence[str]) -> str:

@@ -59,9 +59,7 @@ class Torque:
         self._servos, self._limit = servos, limit
         self.on: set[str] = set()
         self._lost: dict[str, ServoSurvey] = {}  # servos that have lost it, by joint
-        self._growing: deque[tuple[ServoSurvey, float]] = (
-            deque()
-        )  # first shares, until the limit is read back
+        self._growing: deque[tuple[ServoSurvey, float]] = deque()  # first shares, until the limit is read back
         self.since = self._confirmed = 0.0  # [s] when the torque began to grow; when limits were read back
         self._checked = self._compared = 0  # the servo that was checked last, and the register
 
@@ -162,10 +160,7 @@ class Torque:
 
         def shares() -> Shares:
             now = steady()
-            return [
-                (servo, share * max(1.0 - (now - since) / LOWERING, 0.0))
-                for servo, share, since in first.values()
-            ]
+            return [(servo, share * max(1.0 - (now - since) / LOWERING, 0.0)) for servo, share, since in first.values()]
 
         while True:
             now = steady()
@@ -330,8 +325,7 @@ def check_range(servo: ServoSurvey, tick: int) -> None:
         low, high = max(low, servo.memory.low - BEYOND), min(high, servo.memory.high + BEYOND)
     if not low <= tick <= high:
         raise PlaceError(
-            f'{servo} is at tick {tick}, its servo can hold it from {low} to {high} only: move it inside by '
-            'hand'
+            f'{servo} is at tick {tick}, its servo can hold it from {low} to {high} only: move it inside by hand'
         )
 
 
@@ -414,8 +408,7 @@ def _check_shutdown(servo: Servo) -> None:
     found = model.conditions_of(servo.read('status')) if model.homing_sign > 0 else []
     if found:
         raise ArmError(
-            f'{servo} has shut down because of {" and ".join(found)}: support the arm, and switch its power '
-            'off and on'
+            f'{servo} has shut down because of {" and ".join(found)}: support the arm, and switch its power off and on'
         )
 
 

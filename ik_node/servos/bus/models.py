@@ -189,9 +189,7 @@ _STS = table(
     Register('protective_torque', 34, 1, _EEPROM, Sign.NONE, '1', 0.01),
     Register('protection_time', 35, 1, _EEPROM, Sign.NONE, 's', 0.01),
     Register('overload_torque', 36, 1, _EEPROM, Sign.NONE, '1', 0.01),
-    Register(
-        'torque_enable', 40, 1, _RAM
-    ),  # 128 makes the present position 2048, in the EEPROM: never write it
+    Register('torque_enable', 40, 1, _RAM),  # 128 makes the present position 2048, in the EEPROM: never write it
     Register('profile_acceleration', 41, 1, _RAM, Sign.NONE, 'tick/s^2', 100.0),  # 0: no limit
     Register('goal_position', 42, 2, _RAM, Sign.BIT_15, 'tick'),
     Register('goal_time', 44, 2, _RAM),
@@ -215,9 +213,7 @@ _X = (
     Register('baud', 8, 1, _EEPROM),
     Register('return_delay', 9, 1, _EEPROM, Sign.NONE, 's', 2e-6),
     Register('drive_mode', 10, 1, _EEPROM),  # bit 0: reversed, bit 2: profiles are times
-    Register(
-        'operating_mode', 11, 1, _EEPROM
-    ),  # 0 current, 1 velocity, 3 position, 4 extended, 5 with current, 16 PWM
+    Register('operating_mode', 11, 1, _EEPROM),  # 0 current, 1 velocity, 3 position, 4 extended, 5 with current, 16 PWM
     Register('secondary_id', 12, 1, _EEPROM),
     Register('homing_offset', 20, 4, _EEPROM, Sign.TWOS_COMPLEMENT, 'tick'),
     Register('max_temperature', 31, 1, _EEPROM, Sign.NONE, 'degC'),
@@ -234,14 +230,10 @@ _X = (
     Register('d_gain', 80, 2, _RAM),
     Register('i_gain', 82, 2, _RAM),
     Register('p_gain', 84, 2, _RAM),
-    Register(
-        'bus_watchdog', 98, 1, _RAM, Sign.TWOS_COMPLEMENT, 's', 0.02
-    ),  # 0: off, -1: has stopped the servo
+    Register('bus_watchdog', 98, 1, _RAM, Sign.TWOS_COMPLEMENT, 's', 0.02),  # 0: off, -1: has stopped the servo
     Register('torque_limit', 100, 2, _RAM, Sign.TWOS_COMPLEMENT, '1', 1 / 885),  # goal PWM
     Register('goal_velocity', 104, 4, _RAM, Sign.TWOS_COMPLEMENT, 'tick/s', _DYNAMIXEL_SPEED),
-    Register(
-        'profile_acceleration', 108, 4, _RAM, Sign.NONE, 'tick/s^2', _DYNAMIXEL_ACCELERATION
-    ),  # 0: no limit
+    Register('profile_acceleration', 108, 4, _RAM, Sign.NONE, 'tick/s^2', _DYNAMIXEL_ACCELERATION),  # 0: no limit
     Register('profile_velocity', 112, 4, _RAM, Sign.NONE, 'tick/s', _DYNAMIXEL_SPEED),  # 0: no limit
     Register('goal_position', 116, 4, _RAM, Sign.TWOS_COMPLEMENT, 'tick'),
     Register('moving', 122, 1, _READ),
@@ -285,18 +277,14 @@ _X_CONDITIONS = {
 
 def _x(name: str, number: int, registers: Mapping[str, Register], stall: float) -> ServoModel:
     modes, stiffness = frozenset({3, 4, 5}), 1.0 / (128 * 885)  # e-Manual: PWM = P / 128 * error
-    return ServoModel(
-        name, number, dynamixel, registers, 1, (126, 21), modes, _X_CONDITIONS, stall, stiffness
-    )
+    return ServoModel(name, number, dynamixel, registers, 1, (126, 21), modes, _X_CONDITIONS, stall, stiffness)
 
 
 # Share of the torque by tick and count: with the P gain of 32 a fiftieth by tick.
 _STS_STIFFNESS = 0.02 / 32
 
 MODELS = (
-    ServoModel(
-        'sts3215', 777, feetech, _STS, -1, (56, 15), frozenset({0}), _STS_CONDITIONS, 2.5, _STS_STIFFNESS
-    ),
+    ServoModel('sts3215', 777, feetech, _STS, -1, (56, 15), frozenset({0}), _STS_CONDITIONS, 2.5, _STS_STIFFNESS),
     _x('xl330-m077', 1190, _XL330, 0.215),
     _x('xl330-m288', 1200, _XL330, 0.52),
     _x('xl430-w250', 1060, _WITH_LOAD, 1.5),

@@ -148,9 +148,7 @@ class Codec(ABC):
         """Return the instruction that writes data of one size to an address of servos; none answers."""
         sizes = {len(part) for part in data.values()}
         if len(sizes) != 1:
-            raise InputError(
-                f'all servos of a sync write must get the same number of bytes, not {sorted(sizes)}'
-            )
+            raise InputError(f'all servos of a sync write must get the same number of bytes, not {sorted(sizes)}')
         for id in data:
             check('the id of a servo', id, self.LARGEST_ID)
         parts = b''.join(bytes((id,)) + part for id, part in data.items())

@@ -58,9 +58,7 @@ def check_alone(port: str) -> None:
 
 def gone(port: str) -> PortError:
     """Return the error for an open port that has stopped working."""
-    return PortError(
-        f'{path_text(port)} is gone: the adapter was unplugged or reset. Plug it in and open it again'
-    )
+    return PortError(f'{path_text(port)} is gone: the adapter was unplugged or reset. Plug it in and open it again')
 
 
 def _present() -> str:
@@ -364,9 +362,7 @@ class SerialTransport:
         for status in self._codec.parser(Status).feed(self._line.rest(until)):
             self._outstanding.note_late(status.id, len(status.data), steady())
 
-    def _request(
-        self, instruction: Instruction, ids: Collection[int], size: int, timeout: float
-    ) -> dict[int, Reply]:
+    def _request(self, instruction: Instruction, ids: Collection[int], size: int, timeout: float) -> dict[int, Reply]:
         """Send an instruction; return the replies of servos that are asked for size bytes."""
         request = self._codec.encode(instruction)
         if any(self._outstanding.was_latest(id, size) for id in ids):
@@ -396,9 +392,7 @@ class SerialTransport:
 class _Replies:
     """The answers that a request awaits: sorts what comes into these, late ones and foreign ones."""
 
-    def __init__(
-        self, ids: Collection[int], size: int, echo: Status | None, outstanding: PendingReplies
-    ) -> None:
+    def __init__(self, ids: Collection[int], size: int, echo: Status | None, outstanding: PendingReplies) -> None:
         self._ids = ids
         self._size = size
         self._echo = echo
@@ -453,9 +447,7 @@ class _Replies:
         order = list(self._ids)
         ranks = [order.index(id) for id in self._arrived]
         for number, rank in enumerate(ranks):
-            if any(before > rank for before in ranks[:number]) or any(
-                after < rank for after in ranks[number + 1 :]
-            ):
+            if any(before > rank for before in ranks[:number]) or any(after < rank for after in ranks[number + 1 :]):
                 self._replies[self._arrived[number]] = Fault.FOREIGN
 
 

@@ -33,9 +33,7 @@ class OwnerZero:
     homing_offset: int
 
 
-ZEROS = mapping_of(
-    fields({'tick': number(), 'homing_offset': whole_number()}, required=('tick', 'homing_offset'))
-)
+ZEROS = mapping_of(fields({'tick': number(), 'homing_offset': whole_number()}, required=('tick', 'homing_offset')))
 
 
 def zeros_path(profile: str, arm: str = '') -> Path:

@@ -135,8 +135,7 @@ def read_calibration(path: str | os.PathLike[str], profile: ArmProfile) -> dict[
         if missing:
             raise InputError(f'it lacks {join_names(missing)}; it has {join_names(values)}')
         return {
-            joint.name: _recorded(names[joint.name], values[names[joint.name]], joint.id)
-            for joint in profile.joints
+            joint.name: _recorded(names[joint.name], values[names[joint.name]], joint.id) for joint in profile.joints
         }
 
     found: dict[str, Recorded] = read_file(path, 'calibration', check, json.loads)

@@ -95,9 +95,7 @@ def warnings_of(
     if file is not None and not is_same(recorded, file):
         found.append(f'the servo has {recorded.text()}, the file {file.text()}: those of the servo are used')
     if recorded.multi_turn:
-        found.append(
-            'the servo counts beyond one turn (bit 4 of phase): calibrate with LeRobot 0.6.0 or later'
-        )
+        found.append('the servo counts beyond one turn (bit 4 of phase): calibrate with LeRobot 0.6.0 or later')
     found += _warnings_of_range(joint, recorded)
     if source == HOMING and joint.stops is not None and joint.zero is None and recorded.is_range:
         found.append(
@@ -235,8 +233,7 @@ def read_zeros(text: str) -> dict[str, float]:
     for name, tick in read_by_joint(text):
         if not name or tick is None or not abs(tick) <= 2 * TICKS_PER_TURN or name in found:
             raise InputError(
-                "zeros must be ticks by joint, each once, such as 'elbow_flex=2126, wrist_roll=2050', "
-                f'got {text!r}'
+                f"zeros must be ticks by joint, each once, such as 'elbow_flex=2126, wrist_roll=2050', got {text!r}"
             )
         found[name] = tick
     return found
@@ -268,9 +265,7 @@ def calibrate(
         name = joint.name
         try:
             known = recorded.get(name, written.get(name))
-            joints.append(
-                _calibrated(joint, known, written.get(name), zero_from, given.get(name), bounds.get(name))
-            )
+            joints.append(_calibrated(joint, known, written.get(name), zero_from, given.get(name), bounds.get(name)))
         except InputError as error:
             problems.setdefault(str(error), []).append(name)
     if problems:
@@ -310,9 +305,7 @@ def _calibrated(
         )
     lower, upper, notes = _limits(joint, recorded, zero, limits)
     notes = [f'zero at tick {zero:.1f}, from {source}', *notes]
-    return JointCalibration(
-        joint, recorded, zero, source, lower, upper, estimates, tuple(warnings), tuple(notes)
-    )
+    return JointCalibration(joint, recorded, zero, source, lower, upper, estimates, tuple(warnings), tuple(notes))
 
 
 def _other_zero(joint: JointProfile, urdf: tuple[float, float] | None) -> list[str]:

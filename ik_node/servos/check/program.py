@@ -166,10 +166,7 @@ def _sides(servo: ServoSurvey, tick: int) -> list[int]:
 
 
 def _confirm(servo: ServoReport) -> None:
-    say(
-        f'\n{servo} will turn by 3 degrees with {100 * TORQUE:.0f} % of its torque. All others '
-        'are left as they are.'
-    )
+    say(f'\n{servo} will turn by 3 degrees with {100 * TORQUE:.0f} % of its torque. All others are left as they are.')
     if sys.stdin.isatty():
         try:
             input('Keep your hands away. Enter starts, Ctrl-C stops: ')
@@ -200,8 +197,7 @@ def _swing(servo: ServoSurvey, start: int, side: int, interrupted: threading.Eve
 def _tell(servo: ServoReport, reached: dict[int, int]) -> int:
     joint = servo.joint
     went = ' and '.join(
-        f'{math.degrees(joint.sign * side * ticks * RADIANS_PER_TICK):+.1f} deg'
-        for side, ticks in reached.items()
+        f'{math.degrees(joint.sign * side * ticks * RADIANS_PER_TICK):+.1f} deg' for side, ticks in reached.items()
     )
     if all(ticks >= FOLLOWED * SWING for ticks in reached.values()):
         say(
@@ -262,9 +258,7 @@ def main(given: Sequence[str] | None = None) -> int:
         default=ZERO_FROM[0],
         help=f'preferred estimate of the zeros (default: {ZERO_FROM[0]})',
     )
-    parser.add_argument(
-        '--zeros', default='', help="zeros in ticks, such as 'elbow_flex=2126, wrist_roll=2050'"
-    )
+    parser.add_argument('--zeros', default='', help="zeros in ticks, such as 'elbow_flex=2126, wrist_roll=2050'")
     action = parser.add_mutually_exclusive_group()
     action.add_argument('--live', action='store_true', help='show what the servos measure until Ctrl-C')
     action.add_argument(

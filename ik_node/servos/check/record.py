@@ -87,9 +87,7 @@ def zero_table(servos: Sequence[ServoReport]) -> list[str]:
             tick = calibration.estimates.get(name)
             if name == LEROBOT and servo.joint.gripper:  # in percent
                 tick = None
-            difference = (
-                '' if tick is None else amount(servo.joint, (tick - calibration.zero) * servo.joint.unit)
-            )
+            difference = '' if tick is None else amount(servo.joint, (tick - calibration.zero) * servo.joint.unit)
             estimates.append('' if tick is None else f'{tick:.0f} ({difference})')
         limits = f'{amount(servo.joint, calibration.lower)} to {amount(servo.joint, calibration.upper)}'
         rows.append([servo.joint.name, f'{calibration.zero:.1f}', calibration.source, *estimates, limits])
@@ -262,9 +260,7 @@ def protect(servos: Sequence[ServoReport]) -> int:
         plan.append((servo, changes))
     rows = [['joint', 'register', 'now', 'then']]
     for servo, changes in plan:
-        rows += [
-            [servo.joint.name, name, str(servo.counts[name]), str(count)] for name, count in changes.items()
-        ]
+        rows += [[servo.joint.name, name, str(servo.counts[name]), str(count)] for name, count in changes.items()]
     if len(rows) == 1:
         say('\nThe servos already have these values: there is nothing to store.')
         return 0

@@ -308,8 +308,7 @@ def bus_text(test: BusTest, servos: int) -> str:
 def _of_silence(servos: Sequence[ServoReport], elsewhere: Sequence[str]) -> list[str]:
     if servos and all(servo.silent for servo in servos):
         return list(elsewhere) or [
-            'the port opens, but no servo answers. Is the power supply of the arm on, and is its cable in '
-            'the adapter?'
+            'the port opens, but no servo answers. Is the power supply of the arm on, and is its cable in the adapter?'
         ]
     silent = [servo.joint for servo in servos if servo.silent]
     found = []
@@ -325,9 +324,7 @@ def _of_silence(servos: Sequence[ServoReport], elsewhere: Sequence[str]) -> list
     if damaged:
         found.append(same_id(damaged, silent))
     found += [
-        f'{servo} {servo.fault}'
-        for servo in servos
-        if servo.fault and servo.fault != DAMAGED and not servo.silent
+        f'{servo} {servo.fault}' for servo in servos if servo.fault and servo.fault != DAMAGED and not servo.silent
     ]
     return found
 
@@ -341,9 +338,7 @@ def _problems_of(servo: ServoReport) -> list[str]:
     if mode not in servo.model.position_modes:
         found.append(f'{servo} is in operating mode {mode}, it must be {servo.position_modes}')
     if servo.model.homing_sign > 0 and servo.reading is not None and servo.reading.conditions:
-        found.append(
-            f'{servo} has shut itself off: {", ".join(servo.reading.conditions)}. Switch its power off and on'
-        )
+        found.append(f'{servo} has shut itself off: {", ".join(servo.reading.conditions)}. Switch its power off and on')
     return found
 
 
@@ -403,6 +398,4 @@ def _of_supply(usable: Sequence[ServoReport]) -> list[str]:
 
 
 def _in_words(servo: ServoReport) -> str:
-    return ' and '.join(
-        f'{name} {servo.counts[name]} (at most {limit})' for name, limit in unprotected(servo).items()
-    )
+    return ' and '.join(f'{name} {servo.counts[name]} (at most {limit})' for name, limit in unprotected(servo).items())

@@ -79,9 +79,7 @@ LAYOUT = struct.Struct('<BB8xi8xHH2xH24xB35xhh4xIIi')
 @lru_cache(maxsize=64)  # they seldom change from one step to the next
 def _settings_of(registers: bytes) -> Settings:
     """Return the settings in the registers from DRIVE_MODE to GOAL."""
-    (drive_mode, mode, offset, high, low, limit, torque, pwm, current, steps, speed, goal) = LAYOUT.unpack(
-        registers
-    )
+    (drive_mode, mode, offset, high, low, limit, torque, pwm, current, steps, speed, goal) = LAYOUT.unpack(registers)
     share = abs(pwm) / 885.0
     if mode == CURRENT_POSITION and limit:
         share = min(share, abs(current) / limit)

@@ -52,9 +52,7 @@ class Motor:
         """Where the encoder sees the shaft [ticks]."""
         return self.actual + self._gap
 
-    def advance(
-        self, dt: float, target: float | None, speed: float, acceleration: float, torque: float
-    ) -> None:
+    def advance(self, dt: float, target: float | None, speed: float, acceleration: float, torque: float) -> None:
         """Move for dt [s] to target, None: without current.
 
         speed [ticks/s], acceleration [ticks/s^2]: limits, inf for none. torque: limit as a share.

@@ -85,8 +85,8 @@ LAYOUT = struct.Struct('<HH5xB12xH4B3xBBH2xHH')
 @lru_cache(maxsize=64)  # they seldom change from one step to the next
 def _settings_of(registers: bytes) -> Settings:
     """Return the settings in the registers from LOW to TORQUE_LIMIT."""
-    (low, high, phase, offset, mode, protective, time, overload, torque, steps, goal, speed, limit) = (
-        LAYOUT.unpack(registers)
+    (low, high, phase, offset, mode, protective, time, overload, torque, steps, goal, speed, limit) = LAYOUT.unpack(
+        registers
     )
     goal = signed(goal, 15)
     if (low, high) != (0, 0):
