@@ -66,7 +66,19 @@ class Tree:
 
     @classmethod
     def of(cls, arms: Mapping[str, Arm]) -> Tree:
-        """Return the tree of at least one arm, by tool, with the same base link of the same robot."""
+        """Return the tree of at least one arm, by tool, with the same base link of the same robot.
+
+        Raises InputError for anything else.
+        """
+        if not isinstance(arms, Mapping) or not arms:
+            raise InputError(f'arms must name at least one Arm, got {safe_repr(arms)}')
+        for name, arm in arms.items():
+            if not isinstance(name, str) or not isinstance(arm, Arm):
+                raise InputError(f'arms must be of type Arm, by name, got {safe_repr(name)}: {safe_repr(arm)}')
+        first = next(iter(arms.values()))
+        for arm in arms.values():
+            if arm.robot is not first.robot or arm.base_link != first.base_link:
+                raise InputError(f'arms must have the same robot and base link, got {arm.describe()}')
         tree = cls.__new__(cls)
         tree._join(arms)
         return tree

@@ -88,14 +88,14 @@ def test_limits_hold_on_every_sample_whatever_is_asked(seed, n, follows):
         elif rng.random() < 0.1:
             group.go_to(np.where(rng.random(n) < 0.1, np.nan, random_target(rng, lower, upper)))
         if rng.random() < 0.01:
-            group.stop()
+            motion.stop()
         if changes and rng.random() < 0.03:
             scale = rng.uniform(0.1, 1.0, (3, 1))
             group.limit(MotionLimits(lower, upper, *(scale * np.array([velocity, acceleration, jerk]))))
         assert group.step(dt) is None
         judge(dt, motion.position, motion.velocity, motion.acceleration)
         time += dt
-    group.stop()
+    motion.stop()
     for _ in range(1000):
         group.step(0.02)
     assert not motion.moving

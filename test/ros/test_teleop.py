@@ -115,7 +115,7 @@ def test_unitless_commands_are_shares_of_the_scales(arm, units, shares):
     twist.twist.linear.x, twist.twist.angular.z = 0.5, -0.5
     found = _twist(twist, settings)
     assert (found[0][0], found[1][2]) == pytest.approx((0.5 * linear, -0.5 * angular))
-    snapshot = SimpleNamespace(model=SimpleNamespace(arm=arm))
+    snapshot = SimpleNamespace(tool=SimpleNamespace(arm=arm))
     jog = JointState(name=['yaw'], velocity=[0.5])
     assert _joint_velocities(jog, snapshot, settings).max() == pytest.approx(0.5 * joint)
 

@@ -11,7 +11,7 @@ from geometry_msgs.msg import TwistStamped
 from node_harness import Client, running
 from small_arm import arm_urdf
 
-from ik_node.ros.programs.teleop_keys import HELD, KEYS, SPEEDS, KeysNode
+from ik_node.ros.programs.teleop_keys import KEY_TIMEOUT, KEYS, SPEEDS, KeysNode
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_the_tool_moves_along_the_axis_of_a_key_only_while_it_is_held(client, ke
     before = tool(client)
     for _ in range(10):
         keys.press(key)
-        client.run(HELD / 2)
+        client.run(KEY_TIMEOUT / 2)
     step = tool(client) - before
     assert step @ np.array(KEYS[key][0]) > 0.9 * np.linalg.norm(step) > 0.01
     client.run(1.0)

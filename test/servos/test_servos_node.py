@@ -15,7 +15,7 @@ from servo_world import driven, owner_of
 from std_msgs.msg import String
 
 from ik_node.errors import IkError
-from ik_node.ros.neighbours import HEARD, SERVOS, TOPIC, Card
+from ik_node.ros.neighbours import CARDS_QOS, SERVOS, TOPIC, Card
 from ik_node.servos.arm.states import ArmState
 
 pytestmark = pytest.mark.slow
@@ -227,7 +227,7 @@ def test_the_torque_at_the_start_waits_for_its_owner_where_the_arm_is_outside():
 def test_the_second_driver_switches_no_torque_on_until_the_first_ends():
     first = Card('1', SERVOS, '/first', 'here', 11, 'one', since=1.0, measures=('/joint_states',))
     with owner_of() as owner:
-        cards = owner.node.create_publisher(String, TOPIC, HEARD)
+        cards = owner.node.create_publisher(String, TOPIC, CARDS_QOS)
         with owner.start():
             for _ in range(3):
                 cards.publish(String(data=json.dumps(asdict(first))))
