@@ -96,7 +96,7 @@ class Gate(Protocol):
     """One kind of limit. It remembers the last published setpoint."""
 
     def violation(self, states: States) -> Violation | None:
-        """Return the first state that violates the limit; changes nothing."""
+        """Return the first state that violates the limit; of a setpoint remembers what accept needs."""
 
     def accept(self, states: States) -> None:
         """Continue from a setpoint, which is published; it is the one that was judged last."""
@@ -545,8 +545,8 @@ class MotionCheck:
     def violation(self, states: States) -> Violation | None:
         """Return the first of some states that violates a limit, and how; None if the arm may do all of it.
 
-        The one check: of every setpoint and trajectory before it is sent, of the motion to a goal before the
-        goal is accepted, and of configurations that are offered. It changes nothing.
+        Every setpoint and trajectory passes it before it is sent, and so does the motion to a goal before the
+        goal is accepted. Nothing counts as published before accept.
         """
         return earliest([gate.violation(states) for gate in self._gates])
 

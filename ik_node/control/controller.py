@@ -5,7 +5,8 @@ Two locks (see locks.py for their order): the lock of the robot is held during c
 outputs from the decision on a setpoint until it has been sent. Whatever ends the commands takes both, so that
 no setpoint follows. Reports are delivered without either.
 
-Measured positions change the command only while the arm waits for measurements and while it is hand-guided.
+Measured positions are commanded only while the arm waits for measurements, while it is hand-guided and where a
+trajectory controller holds after a fault; late ones pause a motion.
 Gates (see checks.py) check every setpoint.
 """
 
@@ -341,7 +342,7 @@ VOID = 'the goal was sent before the arm was resumed, activated or released; sen
 class ArmController:
     """One arm, from requests to setpoints. Thread-safe.
 
-    report receives every Report and outputs receive every setpoint, in the thread that caused them. robot:
+    outputs receive every setpoint in the thread that caused it, report every Report, one thread at a time. robot:
     shared with the other arms of the same robot. Times are seconds of one clock of the caller; it may jump.
     Only the arrivals of requests are on the clock steady.
     """

@@ -74,7 +74,7 @@ def tool_motion(arm: Arm, positions: Array, velocities: Array) -> ToolMotion:
     return ToolMotion(point, speed, turn_rate, linear_bound, angular_bound)
 
 
-SPACING = 0.01  # [s] between the times at which the speeds of a plan are checked
+SPACING = 0.01  # [s] between the times at which the speeds and collisions of a plan are checked
 MAX_SAMPLES = 400
 SHARE = 0.97  # of the limits, as a margin for times between two checks, and for stops
 ROLL_SHARE = 1.0 / 3.0  # of the turn rate, for a joint that only rolls the tool
@@ -476,7 +476,7 @@ class JointMotion:
 
     @property
     def braking(self) -> bool:
-        """Whether there is no target: the joints are only braking."""
+        """Whether there is no target: the joints brake, or have come to rest."""
         return self._target is None
 
     @property
@@ -638,7 +638,7 @@ class JointMotion:
             # brake on the previous plan
             self.state, self._target, self._settled = before, None, True
             return False
-        self.position = np.clip(self.position, low, high)  # against rounding only, as in step
+        self.position = np.clip(self.position, low, high)  # against rounding only, as in advance
         self._begin_plan(plan, jerk)
         return True
 

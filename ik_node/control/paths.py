@@ -498,7 +498,7 @@ INTRICATE = 'from here on the path bends too sharply or too often, or is too nea
 
 
 class PathEndsError(IkError):
-    """A segment cannot be followed beyond s, for this reason."""
+    """A stretch cannot be followed beyond s, for this reason."""
 
     def __init__(self, s: float, reason: str) -> None:
         super().__init__(reason)
@@ -506,7 +506,7 @@ class PathEndsError(IkError):
 
 
 class JointPath:
-    """The joints q(s) of a segment as a spline through exact solutions at sites (k,), rows (k, n)."""
+    """The joints q(s) of a stretch as a spline through exact solutions at sites (k,), rows (k, n)."""
 
     def __init__(self, solver: IkSolver, stretch: Stretch, start: Array, end: float = 1.0) -> None:
         """Follow the stretch from start (n,), which is where it begins, up to s = end.
@@ -668,9 +668,9 @@ class JointPath:
         return SINGULAR if solution.reason is None else str(solution.reason)
 
 
-BACK = 1e-3  # share of a segment that is left before the end of its branch
+BACK = 1e-3  # share of a stretch that is left before the end of its branch
 STEP = 0.005  # [s] between two checks of the tool speed
-SHORTEST_PART = 1e-3  # share of a segment: a shorter part is not executed
+SHORTEST_PART = 1e-3  # share of a stretch: a shorter part is not executed
 
 
 @dataclass(frozen=True, eq=False)

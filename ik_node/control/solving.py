@@ -307,7 +307,7 @@ class GoalSolver:
                 stream.clear()
 
     def moving(self, time: float) -> MotionState | None:
-        """Return the state of the joints (arm.n,) at time [s] that follow a moving goal; None at rest."""
+        """Return the state of the joints (k,) at time [s] that follow a moving goal; None at rest."""
         if self._teleoperated is None:
             return self._streamed(time)
         state, then = self._teleoperated

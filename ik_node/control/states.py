@@ -34,7 +34,7 @@ class Event(enum.Enum):
 
     CONFIGURE = 'configure'
     ACTIVATE = 'activate'
-    DEACTIVATE = 'deactivate'  # of an arm at rest
+    DEACTIVATE = 'deactivate'  # the caller has brought the arm to rest
     INITIALISED = 'every joint has a position'
     MEASUREMENTS_EXPECTED = 'measurements are expected from now on'
     GOAL = 'goal'
