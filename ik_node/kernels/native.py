@@ -113,10 +113,11 @@ def is_private(path: Path) -> bool:
 def _candidates() -> Iterator[Path]:
     """Return the folders for compiled kernels, the preferred one first."""
     if chosen := os.environ.get(FOLDER):
-        yield Path(chosen)
+        yield Path(chosen).resolve()
         return
     yield HERE / '__pycache__'
-    yield Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache', 'ik_node')
+    home = os.path.expanduser('~')  # noqa: PTH111 - Path.home() raises where there is none
+    yield Path(os.environ.get('XDG_CACHE_HOME') or Path(home, '.cache'), 'ik_node')
     yield Path(tempfile.gettempdir(), f'ik_node-{os.getuid()}')
 
 
@@ -274,6 +275,7 @@ def _run_builder(folder: Path) -> int | None:
             process = subprocess.Popen(
                 command,
                 env={**os.environ, 'PYTHONPATH': path, FOLDER: str(folder)},
+                cwd=folder,  # python -m looks for modules there first: nobody else can write to it
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -293,6 +295,14 @@ def _last_line(folder: Path, code: int) -> str:
 
 
 _loader = _Loader()
+
+
+def _after_fork() -> None:
+    """Give a child of os.fork a lock that no thread of its parent holds."""
+    _loader.changed = threading.Condition()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def prepare(wait: bool = False) -> KernelState:
