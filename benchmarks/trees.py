@@ -22,7 +22,6 @@ TRACKS = {
     'left': Track('circle', (0.0, 0.6, 0.6), 0.1, 0.1, DOWN),
     'right': Track('figure_eight', (0.0, -0.6, 0.6), 0.1, 0.1, DOWN),
 }
-KERNELS = ('search_tree', 'search_tree_transpose', 'settle_tree', 'solve_outwards', 'advance_limbs')
 TREE_RESTARTS = 1000  # of TreeSolver
 SLOWER = 100  # times fewer pairs for transpose
 PERIOD = 0.01  # [s] between points

@@ -30,14 +30,14 @@ NO_COMPILER = (
 def main(given: Sequence[str] | None = None) -> int:
     """Compile the kernels unless that has been done; return 0, or 1 with the reason on stderr."""
     parser = argparse.ArgumentParser(prog='python -m ik_node.kernels.build', description=__doc__)
-    parser.add_argument('--locked', type=int, help=argparse.SUPPRESS)  # a lock that this process inherited
+    parser.add_argument('--locked', action='store_true', help=argparse.SUPPRESS)  # this process inherited the lock
     arguments = parser.parse_args(given)
-    if arguments.locked is not None:
+    if arguments.locked:
         os.nice(10)  # in the background, beside the program that started it
     folder = native.cache_folder()
     target = folder / native.file_name()
     with native.lock_file(folder).open('w') as lock:
-        if arguments.locked is None:
+        if not arguments.locked:
             fcntl.flock(lock, fcntl.LOCK_EX)
         start = time.perf_counter()
         try:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compiled kernels: where they are, and how they replace the plain ones in a running program.
 
-One file holds all of them. It is part of a wheel, or build.py makes it once for each version of the sources
-in a folder of the user; until then the plain kernels serve.
+One file holds all of them. build.py makes it once for each version of the sources, in a folder of the user;
+until then the plain kernels serve.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _candidates() -> Iterator[Path]:
 def cache_folder() -> Path:
     """Return the folder into which kernels are compiled: one that this user, and no other, can write to."""
     for folder in _candidates():
-        with suppress(OSError, RuntimeError):  # no home
+        with suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if is_private(folder) and os.access(folder, os.W_OK) and not folder.is_symlink():
                 return folder
@@ -133,12 +133,11 @@ def cache_folder() -> Path:
 
 
 def find() -> Path | None:
-    """Return the file with the compiled kernels: of the wheel, or compiled before."""
-    for folder in (HERE / 'binary', cache_folder()):
-        path = folder / file_name()
-        with suppress(OSError):
-            if is_private(path) and is_private(folder):
-                return path
+    """Return the file with the compiled kernels, if they were compiled before."""
+    path = cache_folder() / file_name()
+    with suppress(OSError):
+        if is_private(path) and is_private(path.parent):
+            return path
     return None
 
 
@@ -271,7 +270,7 @@ def _run_builder(folder: Path) -> int | None:
             return None
         path = os.pathsep.join(filter(None, (str(HERE.parents[1]), os.environ.get('PYTHONPATH'))))
         with log_file(folder).open('wb') as log:
-            command = [sys.executable, '-m', 'ik_node.kernels.build', '--locked', str(lock.fileno())]
+            command = [sys.executable, '-m', 'ik_node.kernels.build', '--locked']
             process = subprocess.Popen(
                 command,
                 env={**os.environ, 'PYTHONPATH': path, FOLDER: str(folder)},

@@ -167,7 +167,6 @@ def branches(columns: Sequence[NDArray[np.intp]], n: int) -> tuple[NDArray[np.in
 STEP = 0.1  # [rad], or this share of the range [m], between two tested positions of the trunk
 FINEST = 0.005  # the same, to which the nearest position is refined
 PLACES = 25  # of the trunk, all over its range, at which the closest configuration is searched
-TRUNK_KERNELS = ('solve_outwards', 'advance_limbs')
 
 
 class Trunk:

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.errors import InputError, KernelError
+from ik_node.errors import InputError
 from ik_node.extras import load
 from ik_node.kernels.arrays import DIRECTION, LATERAL
 from ik_node.model.arm import Arm, least_singular_values
@@ -65,9 +64,6 @@ class Survey:
         KernelError if the kernels cannot be compiled, InputError where a joint to spare leaves no number to
         count.
         """
-        served = kernels.prepare(wait=True)
-        if served.stage is not kernels.Stage.READY:
-            raise KernelError(str(served))
         finite = arm.n - int(arm.idle.sum()) <= arm.effective_dof
         if count and not finite:
             raise InputError(f'{arm.name} has a joint to spare: its solutions form self-motions and cannot be counted')
