@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).resolve().parents[1]
 # Folders of ik_node whose tests are in folders of other names; all others have a folder of theirs.
 FOLDERS = {
-    'kernels': ('model', 'solver'),
+    'kernels': ('kernels', 'model', 'solver'),
     'model': ('model', 'solver'),
     'startup': ('launch',),
     'tools': ('batch', 'cli', 'placement', 'reach'),

@@ -548,7 +548,13 @@ class MotionCheck:
         Every setpoint and trajectory passes it before it is sent, and so does the motion to a goal before the
         goal is accepted. Nothing counts as published before accept.
         """
-        return earliest([gate.violation(states) for gate in self._gates])
+        found: list[Violation | None] = []
+        for gate in self._gates:
+            one = gate.violation(states)
+            if one is not None and one.state == 0:  # none is earlier; what is not finite meets no collision library
+                return one
+            found.append(one)
+        return earliest(found)
 
     def accept(self, setpoint: States) -> None:
         """Continue from a setpoint that was judged last and is published now."""

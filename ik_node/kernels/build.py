@@ -20,7 +20,7 @@ from ik_node.kernels import KERNELS, native
 from ik_node.kernels.emit.module import module_source
 
 # Every operation as Python does it: no fused multiply-add, no reordering.
-OPTIONS = '-std=gnu99 -O2 -ffp-contract=off -fno-math-errno -fvisibility=hidden -shared -fPIC'
+OPTIONS = '-std=gnu99 -O2 -ffp-contract=off -fno-math-errno -fvisibility=hidden -pthread -shared -fPIC'
 NO_COMPILER = (
     'there is no C compiler: install one (sudo apt install gcc), or without the right to do that {} -m pip '
     'install ziglang'
@@ -34,6 +34,9 @@ def main(given: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(given)
     if arguments.locked:
         os.nice(10)  # in the background, beside the program that started it
+    if reason := native.obstacle():
+        print(reason, file=sys.stderr)
+        return 1
     folder = native.cache_folder()
     target = folder / native.file_name()
     with native.lock_file(folder).open('w') as lock:
@@ -98,6 +101,8 @@ def compile_module(text: str, target: Path, command: Sequence[str] = (), options
             output = done.stdout.strip()
             raise BuildError(f'{" ".join(line)} ended with exit code {done.returncode}: {output}')
         result.chmod(0o755)
+        with result.open('rb') as written:
+            os.fsync(written.fileno())
         result.replace(target)
 
 

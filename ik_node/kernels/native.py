@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compiled kernels: where they are, and how they replace the plain ones in a running program.
 
-One file holds all of them. build.py makes it once for each version of the sources, in a folder of the user;
-until then the plain kernels serve.
+One file holds all of them. build.py makes it once for each version of the sources, beside the package or in a
+folder of the user; until then the plain kernels serve.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import enum
 import fcntl
 import os
 import platform
+import shutil
 import stat
 import subprocess
 import sys
@@ -34,7 +35,8 @@ from ik_node.errors import escaped
 
 HERE = Path(__file__).parent
 MODULE = '_ik_kernels'
-FOLDER = 'IK_NODE_KERNELS'  # environment variable: the folder for the compiled kernels; 'plain': use none
+FOLDER = 'IK_NODE_KERNELS'  # environment variable: the folder for the compiled kernels
+PLAIN = 'plain'  # its value that asks for the plain kernels
 INTERVAL = 0.05  # [s] between two looks for the file that another process makes
 UNUSED = 30 * 86400.0  # [s] after which files that nobody has loaded are removed
 DIGITS = 16  # of the digest in the name of the file
@@ -91,8 +93,11 @@ def file_name() -> str:
 
 def obstacle() -> str:
     """Return why this Python cannot load compiled kernels, '' if it can."""
-    if os.environ.get(FOLDER) == 'plain':
-        return f'{FOLDER} is plain'
+    chosen = os.environ.get(FOLDER)
+    if chosen == PLAIN:
+        return f'{FOLDER} is {PLAIN}'
+    if chosen and cache_folder() != Path(chosen).resolve():
+        return f'{FOLDER} must name a folder to which this user and no other can write, got {escaped(chosen)}'
     if sys.implementation.name != 'cpython':
         return f'{sys.implementation.name} is not CPython'
     if sysconfig.get_config_var('Py_GIL_DISABLED') or hasattr(sys, 'getobjects'):
@@ -112,7 +117,7 @@ def is_private(path: Path) -> bool:
 
 def _candidates() -> Iterator[Path]:
     """Return the folders for compiled kernels, the preferred one first."""
-    if chosen := os.environ.get(FOLDER):
+    if (chosen := os.environ.get(FOLDER)) and chosen != PLAIN:
         yield Path(chosen).resolve()
         return
     yield HERE / '__pycache__'
@@ -133,11 +138,16 @@ def cache_folder() -> Path:
 
 
 def find() -> Path | None:
-    """Return the file with the compiled kernels, if they were compiled before."""
-    path = cache_folder() / file_name()
-    with suppress(OSError):
-        if is_private(path) and is_private(path.parent):
-            return path
+    """Return the file with the compiled kernels: beside the package, where another user may have put it, or own.
+
+    If IK_NODE_KERNELS names a folder, only what is in there counts.
+    """
+    folders = [cache_folder()] if os.environ.get(FOLDER) else [HERE / '__pycache__', cache_folder()]
+    for folder in folders:
+        path = folder / file_name()
+        with suppress(OSError):
+            if is_private(path) and is_private(folder):
+                return path
     return None
 
 
@@ -157,6 +167,10 @@ def remove_old(folder: Path) -> None:
         with suppress(OSError):
             if time.time() - max(path.stat().st_atime, path.stat().st_mtime) > UNUSED:
                 path.unlink()
+    for path in folder.glob('.kernels-*'):  # of a process that was killed
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > UNUSED:
+                shutil.rmtree(path)
 
 
 def load_module(name: str, path: Path) -> ModuleType:
@@ -203,12 +217,14 @@ class _Loader:
             self.since = time.monotonic()
             if reason := obstacle():
                 self._end(Stage.FAILED, reason)
-            elif path := find():
-                self._take_over(path)
-            else:
-                self.stage, self.compiled = Stage.COMPILING, True
-                self.thread = threading.Thread(target=self._compile, name='ik_node kernels', daemon=True)
-                self.thread.start()
+                return
+            if path := find():
+                if self._take_over(path) or path.parent != cache_folder():
+                    return
+                path.unlink(missing_ok=True)  # damaged, as after a power cut: compiled anew
+            self.stage, self.compiled = Stage.COMPILING, True
+            self.thread = threading.Thread(target=self._compile, name='ik_node kernels', daemon=True)
+            self.thread.start()
 
     def wait(self) -> None:
         """Wait until the compiled kernels are in use, or have failed."""
@@ -220,17 +236,18 @@ class _Loader:
         seconds = time.monotonic() - self.since if self.stage is Stage.COMPILING else self.seconds
         return KernelState(self.stage, seconds, self.compiled, self.reason)
 
-    def _take_over(self, path: Path) -> None:
-        """Use compiled kernels from the next call on."""
+    def _take_over(self, path: Path) -> bool:
+        """Use compiled kernels from the next call on; return whether they can be loaded."""
         try:
             module = load(path)
         except (ImportError, OSError, AttributeError, TypeError) as error:
             self._end(Stage.FAILED, escaped(str(error)))
-            return
+            return False
         package = sys.modules['ik_node.kernels']
         for name in package.KERNELS:
             setattr(package, name, getattr(module, name))
         self._end(Stage.READY)
+        return True
 
     def _end(self, stage: Stage, reason: str = '') -> None:
         with self.changed:

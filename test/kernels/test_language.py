@@ -105,6 +105,20 @@ def ends(n: I0):
     return m, steps, i
 
 
+def same_name(n: I0, pairs: I2):
+    """A loop over a name that is its end, an index that is a target, and a rounded number from a choice."""
+    steps = 0
+    for n in range(n):
+        steps += 1
+    i = 1
+    i, j = pairs[i]
+    return steps, n, i, j
+
+
+def chosen(a: F0):
+    return 2.0 * (ceil(a) if a < 0.0 else floor(a)), a - (floor(a) if a > 0.0 else ceil(a))
+
+
 def over_tuples(a: F1, b: F1):
     total = 0.0
     for row, sign in ((a, 1.0), (b, -1.0)):
@@ -333,6 +347,7 @@ def same(pair, name, *rows):
         ('tests', [(a, b, n) for a in REALS for b in REALS for n in INTEGERS]),
         ('choices', [(a, n) for a in FINITE for n in INTEGERS]),
         ('ends', [(n,) for n in (1, 4, 9)]),
+        ('chosen', [(a,) for a in (0.5, -0.5, -1e300, 1e300, -0.0)]),
         ('complex_numbers', [(a, b) for a in FINITE[1:6] for b in FINITE[1:6]]),
         ('parts', [(a,) for a in FINITE]),
         ('names', [(0.25, 3.5, -1.0)]),
@@ -358,6 +373,7 @@ def test_arrays_are_the_same_in_all_bits(pair):
     same(pair, 'scratch', (5, np.zeros((2, 5))), (2, np.zeros((2, 2))))
     same(pair, 'three', (rng.normal(size=(2, 3, 4)), np.zeros((3, 4))))
     same(pair, 'three', (np.full((2, 3, 4), np.nan), np.zeros((3, 4))))
+    same(pair, 'same_name', (5, np.array([[1, 2], [0, 3]])))
     same(pair, 'nothing', (table[2],), (np.empty(0),))
     same(pair, 'read_only', (table[0], table))
     state, counts = np.array([88172645463325252], np.uint64), np.array([1, 2])

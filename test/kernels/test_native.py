@@ -24,10 +24,16 @@ PERIOD = np.zeros(2)
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def made():
+    """The file of compiled kernels that the other tests use."""
+    path = native.find()
+    assert path is not None
+    return path
+
+
+@pytest.fixture
+def folder(made, tmp_path, monkeypatch):  # noqa: ARG001 - made: before this looks elsewhere
     """An empty folder for compiled kernels, and a loader that has loaded none; plain kernels are back."""
-    there = native.find()
-    assert there is not None
     compiled = {name: getattr(kernels, name) for name in kernels.KERNELS if name in vars(kernels)}
     tmp_path.chmod(0o700)
     monkeypatch.setenv(native.FOLDER, str(tmp_path))
@@ -43,16 +49,8 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def compiled(folder, monkeypatch):
+def compiled(folder, made, monkeypatch):  # noqa: ARG001
     """Compiling takes a copy of what was compiled before; returns how often it did."""
-    monkeypatch.delenv(native.FOLDER)
-    native.cache_folder.cache_clear()
-    made = native.find()
-    monkeypatch.setenv(native.FOLDER, str(folder))
-    native.cache_folder.cache_clear()
-    if made is None:
-        made = folder / 'made'
-        build.compile_module(build.source(), made)
     runs = []
 
     def run(there):
@@ -140,17 +138,12 @@ def test_any_error_while_compiling_leaves_the_plain_kernels(folder, monkeypatch)
     assert (state.stage, state.reason) == (Stage.FAILED, 'RuntimeError: made up')
 
 
-@pytest.mark.parametrize('content', [b'', b'not a library', 'another library'])
-def test_a_file_that_is_no_module_of_kernels_is_not_used(folder, content):
-    path = folder / native.file_name()
-    if isinstance(content, str):
-        shutil.copy(next(Path(np.__file__).parent.rglob('*umath*.so')), path)
-    else:
-        path.write_bytes(content)
-    state = native.prepare(wait=True)
-    assert state.stage is Stage.FAILED
-    assert state.reason
-    assert kernels.largest_move(PERIOD, A, B) == 3.0
+@pytest.mark.parametrize('content', [b'', b'not a library'])
+def test_a_damaged_file_is_replaced(folder, compiled, content):
+    """As after a power cut."""
+    (folder / native.file_name()).write_bytes(content)
+    state = in_time(lambda: native.prepare(wait=True))
+    assert (state.stage, len(compiled)) == (Stage.READY, 1)
 
 
 @pytest.mark.parametrize('mode', [0o777, 0o722])
@@ -170,13 +163,52 @@ def test_a_file_or_folder_that_others_can_write_to_is_not_used(folder, compiled,
     assert compiled
 
 
-def test_a_link_is_no_folder_for_kernels(tmp_path, monkeypatch):
+def test_a_folder_that_cannot_be_used_is_named(folder, tmp_path, monkeypatch):
     link = tmp_path / 'link'
-    link.symlink_to(tmp_path)
-    monkeypatch.setenv(native.FOLDER, str(link))
+    link.symlink_to(folder)
+    for chosen, usable in ((link, True), (folder / 'new', True), (Path('/proc/none'), False)):
+        monkeypatch.setenv(native.FOLDER, str(chosen))
+        native.cache_folder.cache_clear()
+        assert (native.obstacle() == '') == usable
+    assert native.obstacle().endswith(', got /proc/none')
+
+
+def test_a_file_beside_the_package_serves_where_no_other_folder_is_chosen(folder, compiled, tmp_path, monkeypatch):
+    """As where root has installed the package and compiled the kernels for all users."""
+    beside = tmp_path / 'package' / '__pycache__'
+    beside.mkdir(0o755, parents=True)
+    native._run_builder(beside)
+    name = native.file_name()
+    monkeypatch.setattr(native, 'HERE', beside.parent)
+    monkeypatch.setattr(native, 'file_name', lambda: name)
+    assert native.find() is None
+    monkeypatch.delenv(native.FOLDER)
+    monkeypatch.setattr(native, '_candidates', lambda: iter([folder]))  # a user who may not write beside it
     native.cache_folder.cache_clear()
-    assert native.cache_folder() != link
+    assert native.find() == beside / name
+    assert native.prepare().stage is Stage.READY
+    assert compiled == [beside]
+
+
+def test_without_a_home_there_is_a_folder(monkeypatch):
+    monkeypatch.setattr(native, 'HERE', Path('/proc/none'))
+    for name in (native.FOLDER, 'HOME', 'XDG_CACHE_HOME'):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr('os.path.expanduser', lambda path: path)
+    monkeypatch.chdir('/proc')
     native.cache_folder.cache_clear()
+    assert native.is_private(native.cache_folder())
+    native.cache_folder.cache_clear()
+
+
+def test_a_child_of_a_fork_does_not_wait_for_a_lock_of_its_parent():
+    with native._loader.changed:
+        done = os.fork()
+        if done == 0:
+            native.state()
+            with native._loader.changed:
+                os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(done, 0)[1]) == 0
 
 
 def test_files_of_other_versions_go_when_nobody_has_used_them_for_long(folder):
@@ -186,6 +218,16 @@ def test_files_of_other_versions_go_when_nobody_has_used_them_for_long(folder):
     os.utime(old, (1.0, 1.0))
     native.remove_old(folder)
     assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_the_compiling_process_reads_no_modules_of_the_folder_that_a_user_is_in(folder, tmp_path, monkeypatch):
+    """python -m looks there first."""
+    elsewhere = tmp_path / 'elsewhere'
+    elsewhere.mkdir()
+    (elsewhere / 'argparse.py').write_text('raise SystemExit(77)')
+    monkeypatch.chdir(elsewhere)
+    (folder / native.file_name()).write_text('there already')
+    assert native._run_builder(folder) == 0
 
 
 @pytest.mark.usefixtures('folder')

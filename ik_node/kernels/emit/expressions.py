@@ -306,9 +306,11 @@ class Expressions:
             return self.value(node.body if test.known else node.orelse)
         a, b = self.value(node.body), self.value(node.orelse)
         kind = join(a.type, b.type)
+        wholes = a.whole, b.whole
         a, b = self.coerce(a, kind), self.coerce(b, kind)
         text = f'{test.within(AND)} ? {a.within(AND)} : {b.within(CHOICE)}'
-        return Value(kind, text, CHOICE)
+        whole = f'({test.within(AND)} ? {wholes[0]} : {wholes[1]})' if all(wholes) else ''
+        return Value(kind, text, CHOICE, whole=whole)
 
     def test(self, node: ast.expr) -> Value:
         """Translate a condition."""

@@ -214,7 +214,7 @@ class Function(Expressions):
         counter = self.c_name(name) if own else self._new_name('k' if name == '_' else name)
         first = f'int64_t {counter} = {start.text}'
         stop = end.within(COMPARE + 1)
-        if not _is_fixed(call.args[end_index], node.body):
+        if not _is_fixed(call.args[end_index], [node.target, *node.body]):
             stop = self._new_name('end')
             first += f', {stop} = {end.text}'
         up, down, by = f'{counter} < {stop}', f'{counter} > {stop}', step.text
@@ -319,7 +319,8 @@ class Function(Expressions):
 
     def _unpacked(self, value: Value, count: int) -> list[Value]:
         if isinstance(value.type, ArrayType):
-            return [Value(value.type.element, f'{self.pointer(value)}[{index}]') for index in range(count)]
+            row = self._kept(value)  # the first target may be an index in it
+            return [Value(value.type.element, f'{self.pointer(row)}[{index}]') for index in range(count)]
         if not isinstance(value.type, TupleType):
             raise UnsupportedError('unpacking of a number')
         if value.known is not None:
@@ -434,7 +435,7 @@ def _counters(tree: ast.FunctionDef) -> set[str]:
     return _loop_names(tree) - outside - {argument.arg for argument in tree.args.args}
 
 
-def _is_fixed(end: ast.expr, body: Sequence[ast.stmt]) -> bool:
+def _is_fixed(end: ast.expr, body: Sequence[ast.AST]) -> bool:
     """Whether the end of a loop is the same whenever it is worked out: sizes, numbers, names that stay."""
     changed = set(_stored(body))
     for node in ast.walk(end):

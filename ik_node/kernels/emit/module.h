@@ -64,9 +64,26 @@ static const ik_ndarray *ik_array(
     return array;
 }
 
-/* One arena for each thread: a kernel gives back all that it took, so the next one begins anew. */
-static __thread ik_arena ik_thread_arena;
+/* One arena for each thread: a kernel gives back all that it took, so the next one begins anew. The blocks are
+   freed when the thread ends. */
+#include <pthread.h>
 #include <setjmp.h>
+static __thread ik_arena ik_thread_arena;
+static pthread_key_t ik_at_end;
+static void ik_free(void *arena)
+{
+    ik_block *block = ((ik_arena *)arena)->first;
+    while (block) {
+        ik_block *next = block->next;
+        free(block);
+        block = next;
+    }
+}
+static ik_arena *ik_own_arena(void)
+{
+    if (!ik_thread_arena.first) pthread_setspecific(ik_at_end, &ik_thread_arena);
+    return &ik_thread_arena;
+}
 static __thread jmp_buf ik_no_memory;
 static void ik_failed(void) { longjmp(ik_no_memory, 1); }
 
@@ -101,7 +118,7 @@ static PyObject *ik_new_ndarray2(ik_f2 a)
     PyObject *PyInit_##NAME(void)                                                               \
     {                                                                                           \
         PyObject *numpy = PyImport_ImportModule("numpy");                                       \
-        if (!numpy) return 0;                                                                   \
+        if (!numpy || pthread_key_create(&ik_at_end, ik_free)) return 0;                        \
         ik_ndarray_type = PyObject_GetAttrString(numpy, "ndarray");                             \
         ik_empty = PyObject_GetAttrString(numpy, "empty");                                      \
         Py_DecRef(numpy);                                                                       \

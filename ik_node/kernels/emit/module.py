@@ -79,7 +79,7 @@ def _wrapper(kernel: str, function: Function, kinds: Mapping[str, str]) -> str:
     if not is_void:
         lines.append(f'    {c_type(returns)} result_;')
     if function.needs_arena:
-        lines += ['    ik_arena *A = &ik_thread_arena;', '    const ik_mark start_ = {0, 0};']
+        lines += ['    ik_arena *A = ik_own_arena();', '    const ik_mark start_ = {0, 0};']
     releases = kernel not in QUICK.split()
     if releases:
         lines.append('    void *thread_ = PyEval_SaveThread();')

@@ -61,7 +61,9 @@ class TupleType:
     @property
     def holds_arrays(self) -> bool:
         """Whether a part is an array, whose memory must outlive the function that returns the tuple."""
-        return any(isinstance(part, ArrayType) for part in self.parts)
+        return any(
+            isinstance(part, ArrayType) or (isinstance(part, TupleType) and part.holds_arrays) for part in self.parts
+        )
 
 
 Type: TypeAlias = 'str | ArrayType | TupleType'
@@ -117,4 +119,4 @@ def code(kind: Type) -> str:
         return kind
     if isinstance(kind, ArrayType):
         return f'{kind.element}{kind.rank}' + ('s' if kind.is_static else '')
-    return 't' + ''.join(map(code, kind.parts))
+    return 't' + ''.join(code(part) + 'z' * isinstance(part, TupleType) for part in kind.parts)
