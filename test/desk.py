@@ -40,7 +40,7 @@ from ik_node.ros.programs.track_player import GoalsNode
 from ik_node.viewer import guard, teach
 from ik_node.viewer.events import Worker
 from ik_node.viewer.node import ViewerNode
-from ik_node.viewer.panel import STOP
+from ik_node.viewer.panel import RESUME, STOP
 
 KINDS = {'ik_node': IkNode, 'ik_goals': GoalsNode, 'ik_viewer': ViewerNode}
 SOON = 10.0  # [s] for what the thread of the web server does
@@ -257,6 +257,10 @@ class Page:
 
     def press(self, button: str) -> None:
         """Press Home, Stop or Resume, for all tools."""
+        if button == RESUME:
+            self.wait(lambda: RESUME in self._labels(), 'the button')
+            self.choose(RESUME, True)
+            return
         if button != STOP:
             self.wait(lambda: {'All tools', 'Arm'} & set(self._labels()), 'the buttons')
             self.choose('All tools' if 'All tools' in self._labels() else 'Arm', button)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import numpy as np
 
 from ik_node.checks import Array
-from ik_node.solver.goal import Goal, Solution
+from ik_node.solver.goal import Goal, Solution, Status
 from ik_node.steady import steady
 
 from .states import ON_ITS_WAY, State
@@ -176,7 +176,8 @@ def arrival_at(solution: Solution) -> str:
     """Return the message at the end of the motion to a solution."""
     if solution.solved:
         return 'arrived at the goal'
-    return f'arrived at the closest configuration; {solution.status.value}: {solution.reason}'
+    proven = solution.status is Status.UNREACHABLE
+    return f'arrived as near to the goal as {"possible" if proven else "was found"}; {solution.reason}'
 
 
 class Level(enum.Enum):

@@ -218,7 +218,7 @@ class GoalSolver:
         if settings.on_unreachable == 'hold' or (settings.on_unreachable == 'auto' and real and missed):
             said = f'{reason}; holding position'
             return TargetPlan(None, Level.WARN, said, said, wanted, solution, solve_time)
-        said = f'{reason}; moving to the closest configuration'
+        said = f'{reason}; moving as near to it as possible'
         return TargetPlan(q, Level.WARN, said, arrival_at(solution), wanted, solution, solve_time)
 
     def _unwinding(self, before: Array, q: Array) -> str:

@@ -255,18 +255,12 @@ def describe_dof(effective: int, practical: int, condition: float) -> str:
     """Return effective DoF as text, with their meaning for goals."""
     count = f'{effective} effective DoF'
     if effective < 4:
-        return f'{count}: few goals with a direction can be met; use position-only goals with this arm'
+        return f'{count}: the tool can point in one direction at most positions; use goals without a direction'
     if practical < effective:
         count = f'{count}, in practice 4 (condition number {condition:.0f})'
     if practical == 4:
-        return (
-            f'{count}: the position constrains the direction of the tool axis, '
-            'so most directions can only be approximated'
-        )
-    return (
-        f'{count}: position and direction of the tool axis can be varied independently, '
-        'but not every direction can be reached at every position'
-    )
+        return f'{count}: at one position the tool can point in few directions; for others the closest one is used'
+    return f'{count}: at one position the tool can point in many directions, but not in all'
 
 
 def least_singular_values(jacobians: Array, reach: float, rank: int) -> Array:
@@ -560,6 +554,21 @@ class Arm:
 def tool_at(arm: Arm, T: Array) -> tuple[Array, Array]:
     """Return tool point (3,) [m] and tool axis (3,) in the frame in which the tip has pose T (4, 4)."""
     return T[:3, :3] @ arm.tool_point + T[:3, 3], T[:3, :3] @ arm.tool_axis
+
+
+def carries(arm: Arm, joint: Joint) -> bool:
+    """Whether a joint is behind the last joint of an arm."""
+    return any(before.name == arm.joint_names[-1] for before in arm.robot.path(joint.child))
+
+
+def gripper_of(arm: Arm) -> Joint | None:
+    """Return the first joint that an arm carries and that moves by itself, None without one."""
+    for joint in arm.robot.joints.values():
+        if joint.type not in ('revolute', 'prismatic') or joint.mimic is not None or joint.name in arm.joint_names:
+            continue
+        if carries(arm, joint):
+            return joint
+    return None
 
 
 def joint_array(name: str, q: ArrayLike, joint_names: Sequence[str]) -> Array:

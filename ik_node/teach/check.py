@@ -13,8 +13,7 @@ from ik_node.checks import Array
 from ik_node.control.paths import ToolPath
 from ik_node.control.preview import Preview
 from ik_node.errors import InputError, join_names, quoted
-from ik_node.model.arm import Arm
-from ik_node.model.joint import Joint
+from ik_node.model.arm import carries
 from ik_node.solver.goal import Goal
 from ik_node.teach.program import DIGITS, LINE, Point, Program
 from ik_node.tracks import tip_pose
@@ -303,11 +302,6 @@ class DryRun:
             name = self._arm.joint_names[int(apart.argmax())]
             sentence = f'the arm changes its configuration on the way, mainly of joint {quoted(name)}'
             self._note(Finding(point.name, sentence, serious=False))
-
-
-def carries(arm: Arm, joint: Joint) -> bool:
-    """Whether an arm carries a joint at its end: behind its last joint."""
-    return any(before.name == arm.joint_names[-1] for before in arm.robot.path(joint.child))
 
 
 def goal_of(point: Point) -> Goal:

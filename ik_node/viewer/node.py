@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 from weakref import WeakSet
 
+import viser
 from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.callback_groups import CallbackGroup
 from rclpy.clock import Clock, ClockType  # type: ignore[attr-defined]
@@ -37,7 +38,7 @@ from ik_node.ros.conversions import finite_positions
 from ik_node.ros.graph import graph
 from ik_node.ros.interfaces import DESCRIPTION, STREAM, subscribe
 from ik_node.ros.neighbours import Neighbours, digest
-from ik_node.ros.parameters import RemoteSettings, ToolSettings, declare_fields, warn_of_unknown
+from ik_node.ros.parameters import RemoteParameters, RemoteSettings, ToolSettings, declare_fields, warn_of_unknown
 from ik_node.ros.run import ClosableNode, SideNode, run
 from ik_node.settings import parameter
 from ik_node.steady import steady
@@ -45,7 +46,7 @@ from ik_node.steady import steady
 from .events import Events
 from .lengths import VariableLinks
 from .methods import Methods
-from .panel import ALL_TOOLS, BUTTONS, HOME, RED, STOP, TOOLS, Panel
+from .panel import ALL_TOOLS, BUTTONS, GREEN, HINT, HOME, RED, STOP, TOOLS, Panel, update
 from .plots import Plots
 from .reach import ReachMap
 from .recordings import Recordings
@@ -162,6 +163,7 @@ def _take(subscription: Any) -> Any:
     return taken and taken[0]
 
 
+SPEED = 'speed_scaling'  # parameter of ik_node
 TAKEN = 1.0  # [s] in which ik_node should answer a stop
 
 
@@ -266,11 +268,27 @@ class ArmButtons:
         return [one for one in self._tools if tool in (ALL_TOOLS, one.name)]
 
 
+class SpeedSlider:
+    """Shows and sets the fraction of the velocity limits that ik_node uses."""
+
+    def __init__(self, node: Node, gui: viser.GuiApi, events: Events) -> None:
+        self._events = events
+        self._slider = gui.add_slider('Velocity [%]', 1, 100, 1, 50, disabled=True)
+        self._remote = RemoteParameters(node, 'ik_node', (SPEED,), on_read=self._show)
+        self.refresh = self._remote.refresh
+        events.listen(self._slider.on_update, lambda event: self._remote.set(**{SPEED: 0.01 * event.value}))
+
+    def _show(self) -> None:
+        speed = self._remote.values.get(SPEED)  # None without ik_node
+        update(self._slider, disabled=speed is None)
+        if speed is not None and not self._events.pending(self._slider):
+            update(self._slider, value=max(1, round(100.0 * speed)))
+
+
 FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_states
 SLOW_EVERY = 3  # frames from one update of the sliders and the trail to the next
 MOST_DESCRIPTIONS = 4
 STILL = 1e-4  # [rad or m] between two messages; a smaller change is ignored
-HINT = 'Drag the coloured gizmo, or choose a target track.'
 
 
 class ViewerNode(ClosableNode):
@@ -303,7 +321,8 @@ class ViewerNode(ClosableNode):
         self._panel = Panel(server, events, list(zip(names, self._colours, strict=True)), self._buttons.press)
         self._panel.card.show_message('Waiting for robot_description')
         self._remote = RemoteSettings(self)
-        page = Page(self, server, events, self._remote)
+        self._speed = SpeedSlider(self, server.gui, events)
+        page = Page(self, server, events, self._remote, self._panel.more)
         self._methods = Methods(page)
         self._sections: list[Section] = [
             self._methods,
@@ -312,13 +331,14 @@ class ViewerNode(ClosableNode):
             Plots(page),
             Teach(page, names, self._met, self._settings.programs),
             Recordings(page, self._settings.recordings),
-            Servos(page),
+            Servos(page, self._panel.card.show_alarm),
         ]
         if self._settings.description_file:
             lengths = LinkLengths.read(self._settings.description_file, self._settings.arguments())
             self._sections.append(VariableLinks(page, lengths, self._methods.parameters))
         self._tools += [
-            ViewedTool(self, panel, name, self._refused) for name, panel in zip(names, self._panel.tools, strict=True)
+            ViewedTool(self, panel, name, self._refused, self._scene.aim)
+            for name, panel in zip(names, self._panel.tools, strict=True)
         ]
         self._selected = self._tools[0]  # which folders show that have room for one tool
         self._robot: Robot | None = None
@@ -414,6 +434,7 @@ class ViewerNode(ClosableNode):
         if not self._subscriptions_of_page:
             return
         self._remote.refresh()
+        self._speed.refresh()
         for tool in self._tools:
             tool.track.refresh()
 
@@ -427,6 +448,7 @@ class ViewerNode(ClosableNode):
                 self._take_joints(self._robot, states)
             for tool in self._tools:
                 tool.show_received(self._values, self._methods.watching)
+            self._panel.show_stopped(any(tool.stopped for tool in self._tools))
             self._selected = selected(self._tools, self._selected)
             frame = self._methods.frame(self._selected, self._values, states[-1] if states else None)
             for section in self._sections:
@@ -521,6 +543,8 @@ class ViewerNode(ClosableNode):
             own = {name: joints.pop(name) for name in tool.joint_names if name in joints}
             if own and not followed:
                 tool.send_joints(own, self._values)
+            if tool.gripper in joints:
+                tool.send_gripper({tool.gripper: joints.pop(tool.gripper)})
         for tool in self._tools:
             if tool.process_inputs(self._methods.watching) is not None:
                 self._methods.dragged(tool)
@@ -534,7 +558,7 @@ class ViewerNode(ClosableNode):
             values |= finite_positions(message, robot.joints)
         shown = len(self._tools) == 1 and self._tools[0].reported  # then the card shows these
         if values and not self._values and not shown:
-            self._panel.card.show_message('Ready', HINT)
+            self._panel.card.show_message('Ready', HINT, GREEN)
         if any(abs(value - self._values.get(name, value)) > STILL for name, value in values.items()):
             self._moved_time = steady()
         if not values.items() <= self._values.items():
@@ -553,6 +577,7 @@ class ViewerNode(ClosableNode):
             return
         for tool in self._tools:
             tool.extend_trail()
+            tool.show_poses(self._values)
         if not any(tool.holds_sliders(self._moved_time) for tool in self._tools):
             self._panel.joints.set(self._values)
 

@@ -6,14 +6,18 @@ from __future__ import annotations
 import contextlib
 import html
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import viser
 
-from ik_node.model.arm import Arm
+from ik_node.checks import Array
+from ik_node.model.arm import Arm, gripper_of
 from ik_node.model.ball import Ball
+from ik_node.model.joint import Joint
 from ik_node.tracks import NO_TRACK, TRACKS
 
 from .events import Event, Events
@@ -21,7 +25,8 @@ from .events import Event, Events
 Colour = tuple[int, int, int]
 
 GREEN, AMBER, RED, GREY = '#2f9e5b', '#d9840b', '#d43c3c', '#7c8794'
-_BOX = 'padding:0.2em 0.9em 0.5em;font-size:0.86em;line-height:1.5'
+MEASURE = re.compile(r'(?<![\w.])(-?\d+(?:\.\d+)?(?:e-?\d+)?) (m|rad)\b(?!/)')  # in sentences of ik_node
+_BOX = 'padding:0.2em 0.9em 0.5em;font-size:13px;line-height:1.4'
 
 
 def box(content: str) -> str:
@@ -75,9 +80,19 @@ def swatch(colour: Colour) -> str:
     )
 
 
+def resume_needed(text: str) -> bool:
+    """Whether a text of ik_node says that the arm moves only after a resume."""
+    return 'call ~/resume' in text
+
+
 def at_page(text: str) -> str:
-    """Return a text of ik_node that names the button of the page instead of the service behind it."""
-    return text.replace('call ~/resume', 'press Resume')
+    """Return a text of ik_node in the units of the page, which names its button instead of the service behind it."""
+    return MEASURE.sub(_in_units_of_page, text.replace('call ~/resume', 'press Resume'))
+
+
+def _in_units_of_page(measure: re.Match[str]) -> str:
+    value = float(measure[1])
+    return f'{1e3 * value:.4g} mm' if measure[2] == 'm' else f'{math.degrees(value):.3g}°'
 
 
 def capital(text: str) -> str:
@@ -133,54 +148,78 @@ def update(control: Any, **values: Any) -> None:
 
 NONE = 'none'
 HOME, STOP, RESUME = BUTTONS = 'Home', 'Stop', 'Resume'
+GO = 'Go there'
+ARROWS, TRAIL, CAMERA = VIEWS = 'Arrows', 'Trail', 'Camera'
+HINT = 'Drag the arrows at the tool, or type a goal.'
+MORE_ORDER = 1.5e6  # of the folder: below the joints and Teach
 ALL_TOOLS = ''
 Press = Callable[[str, str], object]  # called with a button that a user pressed, and the name of its tool
 
 
 COLOURS = {
+    'ready': GREEN,
     'solved': GREEN,
     'moving': GREEN,
     'arrived': GREEN,
-    'unreachable': AMBER,
-    'not found': AMBER,
+    'continuing': GREEN,
+    'hand-guided': AMBER,
     'held': AMBER,
     'waiting': AMBER,
+    'late': AMBER,
+    'stopped': RED,
     'rejected': RED,
     'faulted': RED,
 }
+VERDICTS = {'unreachable': 'Out of reach', 'not found': 'No solution found'}  # on goals that were accepted
+UNKNOWN = '-'
+STOPPED = 'Stopped', RED
+SENTENCES = 'height:5.4em;overflow-y:auto'  # four lines: what is below the sentences never moves
+
+
+def title(status: str, state: str) -> tuple[str, str]:
+    """Return what a report says in at most three words, and its colour."""
+    if status in VERDICTS and state in ('moving', 'arrived', ''):
+        return VERDICTS[status] + (', moving closer' if state == 'moving' else ''), AMBER
+    if state == 'stopped' and status != state:  # the goal ended, but goals are accepted
+        return 'Not arrived', AMBER
+    return capital(state or status), COLOURS.get(state or status, GREY)
+
+
+class Poses(NamedTuple):
+    """Tool and goal, as positions (3,) [m] and directions (3,) in the base link's frame.
+
+    None: unknown, or there is no goal. errors: of position [m] and direction [rad], of the arm and of
+    the solution, NaN if unknown.
+    """
+
+    tool: Array | None
+    tool_direction: Array | None
+    goal: Array | None = None
+    goal_direction: Array | None = None
+    arm_errors: tuple[float, float] = (math.nan, math.nan)
+    solution_errors: tuple[float, float] = (math.nan, math.nan)
 
 
 class Card:
-    """Shows one message or report, and below it the diagnostics of ik_node."""
+    """The state of a tool in words and numbers, at a fixed height."""
 
-    def __init__(self, gui: viser.GuiApi, *axes: tuple[Colour, str]) -> None:
-        """axes: colours of the tool axes in the scene and what each one is."""
+    def __init__(self, gui: viser.GuiApi, colours: ToolColours | None = None) -> None:
+        """colours: of the goal and the tool in the scene; without them there are no numbers."""
         self._html = gui.add_html('')
-        self._axes = axes
-        self._content = self._node_message = ''
-        self._sentences: set[str] = set()  # in the content
+        self._colours = colours
+        self._title, self._sentence, self._node_message = ('', GREY), '', ''
+        self._alarm, self._alarm_sentence = ('', GREY), ''
+        self._poses: Poses | None = None
+        self._show()
 
     def show_message(self, title: str, sentence: str = '', colour: str = GREY) -> None:
         """Show a message that is not about a goal."""
-        self._sentences = {capital(sentence)}
-        self._content = pills((title, colour)) + paragraph(sentence)
+        self._title, self._sentence = (title, colour), capital(sentence)
         self._show()
 
-    def show_report(self, status: str, state: str, errors: tuple[float, float], sentence: str, about_arm: str) -> None:
-        """Show the result of the last goal. errors: of position [m] and direction [rad], NaN if unknown.
-
-        state: of the arm, '' if it is not known in addition to the status of the goal.
-        """
-        words = dict.fromkeys(word for word in (status, state) if word)
-        sentence, about_arm = capital(sentence), capital(about_arm)
-        self._sentences = {sentence, about_arm}
-        self._content = (
-            pills(*((capital(word), COLOURS.get(word, GREY)) for word in words))
-            + error_rows(*errors)
-            + paragraph(sentence)
-            + legend(*self._axes)
-            + paragraph('' if sentence == about_arm else about_arm, faint=True)
-        )
+    def show_report(self, status: str, state: str, sentence: str) -> None:
+        """Show the result of the last goal and the state of the arm."""
+        self._title, self._sentence = title(status, state), capital(sentence)
         self._show()
 
     def show_node(self, message: str) -> None:
@@ -188,10 +227,59 @@ class Card:
         self._node_message = capital(message)
         self._show()
 
+    def show_alarm(self, title: str, sentence: str, colour: str) -> None:
+        """Show what is wrong with the arm, before all else, because it explains why goals are rejected."""
+        self._alarm, self._alarm_sentence = (title, colour), capital(sentence)
+        self._show()
+
+    def show_poses(self, poses: Poses | None) -> None:
+        """Show where tool and goal are, None: unknown."""
+        self._poses = poses
+        self._show()
+
     def _show(self) -> None:
-        message = '' if self._node_message in self._sentences else self._node_message
-        content = box(f'{self._content}{paragraph(message)}')
-        update(self._html, content=at_page(content))
+        sentences = dict.fromkeys((self._alarm_sentence, self._sentence, self._node_message))
+        words = ''.join(map(paragraph, sentences))
+        head = STOPPED if any(map(resume_needed, sentences)) and self._title[0] != 'Faulted' else self._title
+        heads = [pill for pill in (head, self._alarm) if pill[0]]
+        content = f'{pills(*heads)}<div style="{SENTENCES}">{words}</div>'
+        if self._colours is not None:
+            content += _pose_table(self._colours, self._poses)
+        update(self._html, content=at_page(box(content)))
+
+
+def _pose_table(colours: ToolColours, poses: Poses | None) -> str:
+    """Return rows with tool and goal, as many as without values."""
+    known = poses or Poses(None, None)
+    lines = (
+        (f'{swatch(colours.wanted)}Goal [mm]', known.goal, 1e3, 1),
+        ('direction', known.goal_direction, 1.0, 2),
+        (f'{swatch(colours.present)}Tool [mm]', known.tool, 1e3, 1),
+        ('direction', known.tool_direction, 1.0, 2),
+    )
+    head = ''.join(f'<th style="font-weight:400">{name}</th>' for name in 'xyz')
+    rows = ''.join(
+        f'<tr><td style="text-align:left">{label}</td>'
+        + ''.join(
+            f'<td>{value}</td>' for value in (3 * (UNKNOWN,) if vector is None else _numbers(unit * vector, digits))
+        )
+        + '</tr>'
+        for label, vector, unit, digits in lines
+    )
+    style = 'width:100%;table-layout:fixed;text-align:right;font-variant-numeric:tabular-nums;border-spacing:0'
+    table = f'<table style="{style}"><tr style="height:1.5em"><th style="width:38%"></th>{head}</tr>{rows}</table>'
+    errors = (('Arm is off by', known.arm_errors), ('Solution is off by', known.solution_errors))
+    return table + ''.join(row(label, error_words(*error) or UNKNOWN) for label, error in errors)
+
+
+def _numbers(vector: Array, digits: int) -> tuple[str, ...]:
+    return tuple(f'{round(float(value), digits) + 0.0:.{digits}f}' for value in vector)  # + 0.0: no -0.0
+
+
+def error_words(position: float, direction: float) -> str:
+    """Return the errors of position [m] and direction [rad] that are known."""
+    known = [length(position)] if math.isfinite(position) else []
+    return ', '.join([*known, angle(direction)] if math.isfinite(direction) else known)
 
 
 DEGREE = math.radians(1.0)
@@ -231,6 +319,10 @@ class JointsPanel:
         with self._folder:
             for arm in arms:
                 self._add(arm)
+            grippers = {joint.name: joint for arm in arms if (joint := gripper_of(arm)) is not None}
+            for joint in grippers.values():
+                lower, upper = max(joint.lower, -math.pi), min(joint.upper, math.pi)
+                self._sliders.append(_JointSlider(self._gui, joint, lower, upper, f'Gripper, {joint.name}'))
         for slider in self._sliders:
             for handle in slider.handles:
                 self._events.listen(handle.on_update, partial(self._slider_moved, slider))
@@ -242,7 +334,8 @@ class JointsPanel:
                 continue
             ball = next((ball for ball in arm.balls if ball.declared and name in ball.joints), None)
             if ball is None:
-                self._sliders.append(_JointSlider(self._gui, arm, index))
+                joint, lower, upper = arm.robot.joints[name], arm.lower[index], arm.upper[index]
+                self._sliders.append(_JointSlider(self._gui, joint, lower, upper, name))
             else:
                 self._sliders.append(_BallSliders(self._gui, arm, ball))
                 shown |= set(ball.joints)
@@ -264,13 +357,15 @@ class JointsPanel:
 class _JointSlider:
     """A slider in degrees, or millimetres for a prismatic joint. It shows one turn of a continuous joint."""
 
-    def __init__(self, gui: viser.GuiApi, arm: Arm, index: int) -> None:
-        prismatic = bool(arm.prismatic[index])
-        self.joints = (arm.joint_names[index],)
+    def __init__(self, gui: viser.GuiApi, joint: Joint, lower: float, upper: float, label: str) -> None:
+        """lower, upper: limits [rad or m], as far as they are finite."""
+        prismatic = joint.type == 'prismatic'
+        self.joints = (joint.name,)
         self._unit = 1e-3 if prismatic else DEGREE
-        self._turns = bool(arm.continuous[index])
-        lower, upper = (-math.pi, math.pi) if self._turns else (arm.lower[index], arm.upper[index])
-        self.handles = (_slider(gui, self.joints[0], 'mm' if prismatic else '°', lower, upper, self._unit),)
+        self._turns = joint.type == 'continuous'
+        if self._turns:
+            lower, upper = -math.pi, math.pi
+        self.handles = (_slider(gui, label, 'mm' if prismatic else '°', lower, upper, self._unit),)
 
     def set(self, values: Mapping[str, float]) -> None:
         """Show a joint position [rad or m], clipped to the range."""
@@ -336,7 +431,7 @@ class Panel:
     """The controls of the page, the same for every browser.
 
     tools: one part per tool, in a folder of its own if there are several. card: of the whole robot, which is
-    that of the tool if there is only one.
+    that of the tool if there is only one. more: the folder of what a first goal does not need.
     """
 
     def __init__(
@@ -348,16 +443,25 @@ class Panel:
     ) -> None:
         """tools: name and colours of each. press: called with the buttons."""
         gui = server.gui
-        gui.configure_theme(control_width='small', show_logo=False, show_share_button=False, brand_color=(28, 132, 128))
+        gui.configure_theme(control_width='medium', show_logo=False, show_share_button=False, brand_color=(14, 94, 91))
         gui.set_panel_label('ik_node')
         several = len(tools) > 1
+        self.card = Card(gui, None if several else tools[0][1])
+        self.resume = gui.add_button(RESUME, disabled=True, icon=viser.Icon.PLAYER_PLAY)
+        events.listen(self.resume.on_click, lambda _: press(RESUME, ALL_TOOLS))
         if several:
-            self.card = Card(gui)
-            add_arm_buttons(gui, events, 'All tools', (HOME, RESUME), lambda button: press(button, ALL_TOOLS))
-        self.tools = [ToolPanel(gui, events, name if several else '', colours, press) for name, colours in tools]
-        if not several:
-            self.card = self.tools[0].card
+            add_arm_buttons(gui, events, 'All tools', (HOME,), lambda button: press(button, ALL_TOOLS))
+        card = None if several else self.card
+        self.tools = [ToolPanel(gui, events, name, colours, press, card) for name, colours in tools]
         self.joints = JointsPanel(gui, events)
+        self.more = gui.add_folder('More', order=MORE_ORDER, expand_by_default=False)
+        with self.more:
+            for tool in self.tools:
+                tool.add_track(gui)
+
+    def show_stopped(self, stopped: bool) -> None:
+        """Offer Resume if the arm does not move before it."""
+        update(self.resume, disabled=not stopped, color='green' if stopped else 'gray')
 
 
 def add_arm_buttons(
@@ -370,15 +474,30 @@ def add_arm_buttons(
 
 
 class ToolPanel:
-    """The controls of one tool: status, track and buttons; in a folder if it has a name."""
+    """The controls of one tool: card, goal and buttons; in a folder if it has a name."""
 
-    def __init__(self, gui: viser.GuiApi, events: Events, name: str, colours: ToolColours, press: Press) -> None:
-        self._events = events
-        with gui.add_folder(name) if name else contextlib.nullcontext():
-            self.card = Card(gui, (colours.wanted, 'wanted axis'), (colours.present, 'present axis'))
-            self._track = gui.add_dropdown('Target track', tuple(LABELS.values()), disabled=True)
-            buttons = BUTTONS if name else (HOME, RESUME)
+    def __init__(
+        self, gui: viser.GuiApi, events: Events, name: str, colours: ToolColours, press: Press, card: Card | None
+    ) -> None:
+        """card: that of the whole robot if this is its only tool."""
+        self._events, self._name = events, name if card is None else ''
+        with gui.add_folder(name) if card is None else contextlib.nullcontext():
+            self.card = card or Card(gui, colours)
+            self.goal = GoalFields(gui, events)
+            buttons = (HOME, STOP, RESUME) if card is None else (HOME,)
             add_arm_buttons(gui, events, 'Arm', buttons, lambda button: press(button, name))
+            self._view = gui.add_button_group(
+                'Reset', VIEWS, hint='Arrows: back to the tool. Trail: removed. Camera: at the arm.'
+            )
+
+    def on_view(self, show: Callable[[Event], object]) -> None:
+        """Have show called with those of VIEWS that users press."""
+        self._events.listen(self._view.on_click, show)
+
+    def add_track(self, gui: viser.GuiApi) -> None:
+        """Add the choice of a track where the panel is at present."""
+        label = f'Target track of {self._name}' if self._name else 'Target track'
+        self._track = gui.add_dropdown(label, tuple(LABELS.values()), disabled=True)
 
     def on_track(self, choose: Callable[[str], object]) -> None:
         """Have choose called with each track that users choose."""
@@ -389,3 +508,42 @@ class ToolPanel:
         update(self._track, disabled=track is None)
         if not self._events.pending(self._track):
             update(self._track, value=LABELS.get(track or NO_TRACK, LABELS[NO_TRACK]))
+
+
+class GoalFields:
+    """A goal in numbers: position [mm] and direction, of any length.
+
+    They show the present goal until users edit them.
+    """
+
+    def __init__(self, gui: viser.GuiApi, events: Events) -> None:
+        self._events, self._edited = events, False
+        self._position = gui.add_vector3('Position [mm]', (0.0, 0.0, 0.0), step=0.1)
+        self._direction = gui.add_vector3(
+            'Direction', (0.0, 0.0, 1.0), step=0.01, hint='Where the tool points, such as 0, 0, -1 for down.'
+        )
+        self._go = gui.add_button(GO, icon=viser.Icon.ARROW_RIGHT)
+        for field in (self._position, self._direction):
+            events.listen(field.on_update, lambda _: self._edit())
+
+    def on_go(self, go: Callable[[Array, Array], object]) -> None:
+        """Have go called with a position (3,) [m] and a direction (3,) when users press the button."""
+
+        def pressed(_: Event) -> None:
+            self._edited = False
+            go(1e-3 * np.array(self._position.value), np.array(self._direction.value))
+
+        self._events.listen(self._go.on_click, pressed)
+
+    def _edit(self) -> None:
+        self._edited = True
+
+    def show(self, position: Array, direction: Array) -> None:
+        """Show a goal, or the tool without one, unless users are typing another."""
+        if not self._edited and not self._events.pending(self._position, self._direction, self._go):
+            update(self._position, value=tuple(map(float, _numbers(1e3 * position, 1))))
+            update(self._direction, value=tuple(map(float, _numbers(direction, 2))))
+
+    def release(self) -> None:
+        """Show the next goal, whatever was typed."""
+        self._edited = False

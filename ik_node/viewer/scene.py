@@ -365,6 +365,10 @@ class Trail:
             self._points = np.vstack([point, self._points[:-1]])
             self._beads.batched_positions = self._points.astype(np.float32)
 
+    def remove(self) -> None:
+        """Remove the beads from the scene."""
+        self._beads.remove()
+
 
 # Lengths in extents of the arm.
 GIZMO_SCALE = 0.26
@@ -445,11 +449,12 @@ class ToolScene:
             self._holders.add(event.client_id)
             pose = _pose(event.target)
             if event.phase == 'update' and np.isfinite(pose).all():
-                self._late |= not self._events.post_input(event, partial(self._drag, pose))
+                self._late |= not self._events.post_input(event, partial(self.drag, pose))
 
         return gizmo
 
-    def _drag(self, pose: Array) -> None:
+    def drag(self, pose: Array) -> None:
+        """Process a pose (4, 4) as if a user had dragged the gizmo there."""
         self._dragged = pose
 
     def place(self, values: Mapping[str, float]) -> None:
@@ -472,6 +477,12 @@ class ToolScene:
             )
         self._trail.extend(point)
 
+    def clear_trail(self) -> None:
+        """Remove the trail; the next motion begins another."""
+        if self._trail is not None:
+            self._trail.remove()
+            self._trail = None
+
     def place_goal(self, T_base_goal: Array, with_direction: bool = True) -> bool:
         """Move the gizmo to a pose (4, 4) and return True, or False if a user holds it.
 
@@ -488,9 +499,14 @@ class ToolScene:
         """End all drags until the gizmo moves again: a browser that loses the mouse sends no end."""
         self._holders.clear()
 
+    @property
+    def pose(self) -> Array:
+        """The pose (4, 4) of the gizmo in the base link's frame, shown or not."""
+        return _pose(self._gizmo)
+
     def gizmo_pose(self) -> Array | None:
         """Return T_base_goal (4, 4) of the gizmo, None while it is hidden or where no goal may be."""
-        pose = _pose(self._gizmo)
+        pose = self.pose
         point, axis = tool_at(self._arm, pose)
         within = (np.abs(point) <= LARGEST).all() and np.isfinite(axis).all()
         return pose if self._gizmo.visible and within else None
@@ -523,8 +539,8 @@ AMBIENT = 1.0  # intensity of the light from everywhere, without an environment
 FIELD_OF_VIEW = 0.7  # [rad] vertical; viser's own, wider one distorts the arm
 
 # Lengths in extents of the arm. The camera leaves room for the panel beside an arm that reaches forwards.
-EYE, EYE_TARGET = np.array([1.34, -1.30, 0.98]), np.array([0.24, 0.09, 0.36])
-NARROW_TARGET = np.array([0.1, 0.0, 0.0])  # on a phone, whose panel is below the arm
+EYE, EYE_TARGET = np.array([1.55, -1.50, 1.15]), np.array([0.24, 0.09, 0.46])
+NARROW_TARGET = np.array([0.1, 0.0, -0.15])  # on a phone, whose panel is below the arm
 
 
 class Scene:
@@ -612,7 +628,7 @@ class Scene:
         """width: of the page over its height, at most 1; a narrow page has its panel below the arm."""
         extent, target = self._extent, EYE_TARGET if width == 1.0 else NARROW_TARGET
         camera.fov, camera.near, camera.far = FIELD_OF_VIEW, 0.01 * extent, 100.0 * extent
-        camera.position = (target + (EYE - EYE_TARGET) / width**0.5) * extent
+        camera.position = (target + (EYE - EYE_TARGET) / width**0.8) * extent
         camera.look_at = target * extent
 
     def place(self, values: Mapping[str, float]) -> None:

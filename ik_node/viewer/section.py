@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import viser
@@ -48,12 +49,17 @@ class Frame(NamedTuple):
 
 
 class Page(NamedTuple):
-    """What all sections share. remote: the settings of ik_node, refreshed while a page is open."""
+    """What all sections share.
+
+    remote: the settings of ik_node, refreshed while a page is open. more: the folder of what a first goal does
+    not need.
+    """
 
     node: Node
     server: viser.ViserServer
     events: Events
     remote: RemoteSettings
+    more: viser.GuiFolderHandle
 
 
 class Section:
@@ -62,12 +68,13 @@ class Section:
     robot: what the page shows, None without a robot.
     """
 
-    def __init__(self, page: Page, label: str, order: float, **folder: Any) -> None:
-        """label, order: of the folder. folder: further options of it."""
-        self.node, self.server, self.events, self.remote = page
+    def __init__(self, page: Page, label: str, order: float, first: bool = False, **folder: Any) -> None:
+        """label, order: of the folder. first: not below More. folder: further options of it."""
+        self.node, self.server, self.events, self.remote, more = page
         self.gui = page.server.gui
         self.robot: RobotView | None = None
-        self.folder = self.gui.add_folder(label, order=order, **{'expand_by_default': False, **folder})
+        with nullcontext() if first else more:
+            self.folder = self.gui.add_folder(label, order=order, **{'expand_by_default': False, **folder})
 
     # For the controls of a section
 

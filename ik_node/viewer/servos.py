@@ -34,7 +34,6 @@ HINTS = {
 }
 POSE_HINT = "Positions [rad or m] of joints that you hold, such as 'elbow_flex=1.57'; others keep their zeros."
 ORDER = 2e6  # of the folder: below the joints
-ALARM_ORDER = 0.0  # of what is wrong with the arm: at the top, because it explains why goals are rejected
 TORQUE_OFF = 'the torque is off: switch it on in the folder Servos'
 COLOURS = (GREEN, AMBER, RED, RED)  # by level of the status
 
@@ -47,10 +46,10 @@ SUPPORTED = 10.0  # [s] for which the button that releases the arm is shown
 class Servos(Section):
     """Shows the state of the driver and calls its services. It is hidden without a driver."""
 
-    def __init__(self, page: Page) -> None:
-        super().__init__(page, 'Servos', ORDER, expand_by_default=True, visible=False)
-        node = self.node
-        self._alarm = self.gui.add_html('', order=ALARM_ORDER, visible=False)
+    def __init__(self, page: Page, alarm: Callable[[str, str, str], object]) -> None:
+        """alarm: called with what is wrong with the servos in a word and a sentence, '' if nothing, and a colour."""
+        super().__init__(page, 'Servos', ORDER, first=True, expand_by_default=True, visible=False)
+        node, self._alarm = self.node, alarm
         self._torque = node.create_client(SetBool, f'{NAME}/torque')
         hold, clear, self._set_zero = (
             node.create_client(Trigger, f'{NAME}/{service}') for service in ('hold', 'clear', 'set_zero')
@@ -107,7 +106,8 @@ class Servos(Section):
     def refresh(self) -> None:
         """Show the folder if there is a driver, and give up requests that nobody answers."""
         self.folder.visible = self._torque.service_is_ready()
-        self._alarm.visible = self.folder.visible and bool(self._alarm.content)
+        if not self.folder.visible:
+            self._alarm('', '', GREEN)
         if self._parameters.busy:
             self._parameters.refresh()
         if self._pending is not None and steady() > self._pending[3]:
@@ -131,9 +131,8 @@ class Servos(Section):
         row = panel.row('torque', escape(values.get('torque', '')))
         update(self._state, content=panel.box(panel.pills((state, colour)) + row + panel.paragraph(reason)))
         alarm = reason or (TORQUE_OFF if state == 'passive' else '')
-        pill = panel.pills((f'Servos: {state}', colour))
-        update(self._alarm, content=panel.box(pill + panel.paragraph(alarm)) if alarm else '')
-        update(self._alarm, visible=self.folder.visible and bool(alarm))
+        if self.folder.visible:
+            self._alarm(f'Servos: {state}' if alarm else '', alarm, colour)
 
     def _reject(self, sentence: str) -> None:
         self._answer.content = panel.answer(sentence, 'Not possible')

@@ -23,14 +23,14 @@ from std_srvs.srv import SetBool
 from ik_node.checks import Array
 from ik_node.control.preview import Previews
 from ik_node.errors import IkError, InputError, quoted
-from ik_node.model.arm import Arm, tool_at
+from ik_node.model.arm import Arm, gripper_of, tool_at
 from ik_node.model.joint import Joint
 from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.programs.player import Player
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 from ik_node.steady import steady
-from ik_node.teach.check import CheckReport, carries, check
+from ik_node.teach.check import CheckReport, check
 from ik_node.teach.program import JOINT, LEAST_SPEED, LINE, LONGEST_WAIT, MOTIONS, Point, Program
 from ik_node.teach.runner import Runner, State
 
@@ -149,8 +149,8 @@ class Files:
 
 ORDER = 0.95e6  # of the folder: below the solutions, above the methods
 ROW_ORDER = 1e-5  # between two rows; viser counts the controls that have no order of their own
-AT_GIZMO, AT_ARM = 'At the gizmo', 'At the arm'
-TO_GIZMO, TO_ARM = 'To the gizmo', 'To the arm'
+AT_GIZMO, AT_ARM = 'At the arrows', 'At the arm'
+TO_GIZMO, TO_ARM = 'To the arrows', 'To the arm'
 UP, DOWN, DELETE = 'Up', 'Down', 'Delete'
 CHECK, RUN, STEP, PAUSE, CONTINUE = 'Check', 'Run', 'Step', 'Pause', 'Continue'
 GUIDE, HOLD = 'Guide by hand', 'Hold'
@@ -158,6 +158,7 @@ SAVE, DOWNLOAD, OPEN, UPLOAD, NEW = 'Save', 'Download', 'Open', 'Upload', 'New'
 TOOL, ROW, NAME, STORED, MOTION, SPEED, WAIT, GRIPS, GRIPPER = (
     'tool', 'row', 'name', 'stored', 'motion', 'speed', 'wait', 'grips', 'gripper',
 )  # fmt: skip
+NO_RUN = 'Add points, then run them'
 KINDS = JOINTS, TOOL_ONLY = 'joints', 'tool'
 COLOURS: dict[str, Colour] = {'': (100, 116, 139), 'selected': (28, 132, 128), 'wrong': (212, 60, 60)}
 PILLS = {'Running': GREEN, 'Finished': GREEN, 'Ready to run': GREEN, 'Ended': RED, 'Rejected': RED}
@@ -179,17 +180,17 @@ class TeachPanel:
                 self._tool = self._listen(gui.add_dropdown('Tool', tuple(tools)), TOOL)
             self._group('Add point', (AT_GIZMO, AT_ARM))
             self._above_rows = self._group('Measured arm', (GUIDE, HOLD)).order
-            self._edit = gui.add_folder('Point', visible=False)
-            with self._edit:
-                self._add_editor()
+            self._run = self._group('Program', (CHECK, RUN, STEP))
+            self._pause = self._group('Run', (PAUSE, CONTINUE))
             self.loops = gui.add_number(
                 'Loops', 1, min=0, max=1_000_000, step=1, hint='0 repeats the program until it is stopped.'
             )
-            self._group('Program', (CHECK, RUN, STEP))
-            self._group('Run', (PAUSE, CONTINUE))
             self._state = gui.add_html('')
+            self._edit = gui.add_folder('Point', visible=False)
+            with self._edit:
+                self._add_editor()
             self._name = gui.add_text('File', 'program')
-            self._group('Save', (SAVE, DOWNLOAD, NEW))
+            self._save = self._group('Save', (SAVE, DOWNLOAD, NEW))
             self.file = self._listen(gui.add_dropdown('Open', (NONE,)), OPEN)
             self._listen(gui.add_upload_button(UPLOAD, mime_type='.yaml,.yml'), UPLOAD)
 
@@ -299,12 +300,21 @@ class TeachPanel:
             value = round(point.gripper / self._unit, 1)
             update(slider, value=min(max(value, slider.min), slider.max))
 
+    def offer_runs(self, has_points: bool, begun: bool) -> None:
+        """Hide what cannot be done yet: viser cannot disable rows of buttons.
+
+        begun: a run goes on or waits for its next point.
+        """
+        for controls, possible in (((self._run, self._save), has_points), ((self._pause,), begun)):
+            for control in controls:
+                update(control, visible=possible)
+
     def show_state(self, title: str, sentence: str, findings: Sequence[str]) -> None:
         """Show in words what the program does, and what its check found."""
-        content = panel.pills((title, PILLS.get(title, AMBER if findings else GREY))) if title else ''
+        content = panel.pills((title or NO_RUN, PILLS.get(title, AMBER if findings else GREY)))
         content += panel.paragraph(sentence)
         content += ''.join(panel.paragraph(capital(finding)) for finding in findings)
-        update(self._state, content=panel.box(content) if content else '')
+        update(self._state, content=panel.box(content))
 
 
 def _row_label(number: int, point: Point, following: bool) -> str:
@@ -326,7 +336,7 @@ def fields_at_gizmo(tool: ViewedTool, values: Mapping[str, float]) -> dict[str, 
     """Return the fields of a point of the tool at the gizmo. Raises InputError without one."""
     pose = tool.scene.gizmo_pose() if tool.scene is not None else None
     if tool.scene is None or tool.arm is None or pose is None:
-        raise InputError('there is no gizmo yet')
+        raise InputError('there are no arrows yet')
     near = {name: values[name] for name in tool.arm.joint_names if name in values}
     position, axis = tool_at(tool.arm, pose)
     direction = None
@@ -393,17 +403,6 @@ def moved(program: Program, index: int, by: int) -> tuple[Program, int]:
     points = list(program.points)
     points[index], points[to] = points[to], points[index]
     return replace(program, points=tuple(points)), to
-
-
-def gripper_of(arm: Arm) -> Joint | None:
-    """Return the first joint that the arm carries and that moves by itself, None without one."""
-    own = set(arm.joint_names)
-    for joint in arm.robot.joints.values():
-        if joint.type not in ('revolute', 'prismatic') or joint.mimic is not None or joint.name in own:
-            continue
-        if carries(arm, joint):
-            return joint
-    return None
 
 
 class RunRequest(NamedTuple):
@@ -603,7 +602,7 @@ class Teach(Section):
 
     def __init__(self, page: Page, tools: Sequence[str], met: Neighbours, folder: str) -> None:
         """tools: names of all. met: the other programs. folder: of the programs."""
-        super().__init__(page, 'Teach', ORDER)
+        super().__init__(page, 'Teach', ORDER, first=True)
         self._files = Files(folder)
         self._panel = TeachPanel(self, tools, self._act)
         self._runs = Runs(page, met)
@@ -812,6 +811,7 @@ class Teach(Section):
 
     def _draw(self) -> None:
         runs = self._runs
+        self._panel.offer_runs(bool(self._program.points), runs.active or runs.following > 0)
         reports = (report for report in (runs.failed, runs.checked) if report is not None)
         found = next((report for report in reports if report.program is self._program), None)
         findings = found.findings if found is not None and not runs.active else ()

@@ -7,6 +7,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import trimesh
+import viser
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseStamped
 from rclpy.node import Node
@@ -14,7 +17,7 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
 from ik_node.checks import Array
-from ik_node.model.arm import Arm
+from ik_node.model.arm import Arm, gripper_of, tool_at
 from ik_node.ros.conversions import matrix_pose, report_values
 from ik_node.ros.frames import ExternalGoalFilter, goal_in_base
 from ik_node.ros.interfaces import LATCHED, NEWEST, subscribe
@@ -22,7 +25,8 @@ from ik_node.ros.parameters import RemoteParameters
 from ik_node.steady import steady
 from ik_node.tracks import NO_TRACK
 
-from .panel import ToolPanel
+from .events import Event
+from .panel import AMBER, ARROWS, HINT, TRAIL, Poses, ToolPanel, resume_needed
 from .scene import ToolScene
 
 PATIENCE = 1.0  # [s] for the goal publisher to end its track
@@ -101,16 +105,24 @@ class ViewedTool:
     a robot.
     """
 
-    def __init__(self, node: Node, panel: ToolPanel, name: str, refused: Callable[[], str]) -> None:
-        """refused: returns why no goals may be sent, '' if they may be."""
-        self._refused = refused
+    def __init__(
+        self,
+        node: Node,
+        panel: ToolPanel,
+        name: str,
+        refused: Callable[[], str],
+        aim: Callable[[viser.ClientHandle], object] = lambda _: None,
+    ) -> None:
+        """refused: returns why no goals may be sent, '' if they may be. aim: aims a browser's camera at the arm."""
+        self._refused, self._aim = refused, aim
         self.name = name
         self.panel = panel
         self.arm: Arm | None = None
         self.reported = False  # the panel shows a status
         self.scene: ToolScene | None = None
         self._node = node
-        self._about_arm = ''
+        self._message = ''  # of the last report
+        self._solution_errors = (math.nan, math.nan)
         self._targets: dict[str, float] = {}  # of the sliders, while a user has just moved them
         self.goal_shown = False  # the gizmo shows a goal; otherwise it follows the tool
         self._gizmo_at: Mapping[str, float] | None = None  # the joint positions of the tool that it follows
@@ -126,6 +138,8 @@ class ViewedTool:
         self.diagnosed = ''  # the condition from /diagnostics
         self.track = GoalTrack(node, f'{before}ik_goals')
         panel.on_track(self.track.choose)
+        panel.goal.on_go(self._type_goal)
+        panel.on_view(self._show_view)
 
     def subscribe(self) -> list[Subscription]:
         """Subscribe to goals and reports; the caller unsubscribes."""
@@ -158,7 +172,7 @@ class ViewedTool:
         self.track.forget()
         self.release_gizmo()
         self.reported = known and self.reported
-        self._about_arm = arm.describe() if arm and not self.name else ''
+        self.panel.card.show_poses(None)
 
     # User input
 
@@ -181,6 +195,34 @@ class ViewedTool:
         self._take_goal(pose, True)
         self.track.end_and(lambda: self._send_goal(arm, pose))
         return None
+
+    def _show_view(self, event: Event) -> None:
+        if self.scene is None:
+            return
+        if event.value == ARROWS:
+            self._end_drags()
+            self.release_gizmo()
+        elif event.value == TRAIL:
+            self.scene.clear_trail()
+        elif event.client is not None:
+            self._aim(event.client)
+
+    def _type_goal(self, position: Array, direction: Array) -> None:
+        """Process a goal in numbers as a drag of the gizmo to it: position (3,) [m], direction (3,)."""
+        if self.scene is None or self.arm is None:
+            return
+        if not np.linalg.norm(direction) > 0.0:
+            self.panel.card.show_message('Not sent', 'The direction 0, 0, 0 points nowhere: change one number.', AMBER)
+            return
+        self.scene.drag(self._pose_towards(self.arm, self.scene.pose, position, direction))
+
+    @staticmethod
+    def _pose_towards(arm: Arm, T_base_tip: Array, position: Array, direction: Array) -> Array:
+        """Return the pose (4, 4) of the tip with the tool at a goal, turned from another pose as little as possible."""
+        _, axis = tool_at(arm, T_base_tip)
+        pose = trimesh.geometry.align_vectors(axis, direction) @ T_base_tip
+        pose[:3, 3] = position - pose[:3, :3] @ arm.tool_point
+        return np.asarray(pose, dtype=np.float64)
 
     def end_goal(self) -> None:
         """End the track and the goal that the gizmo shows, and forget what waits to be sent."""
@@ -223,6 +265,16 @@ class ViewedTool:
         self._slider_time = steady()
         self._publish_joints(self._targets)
 
+    def send_gripper(self, joints: Mapping[str, float]) -> None:
+        """Publish the position of a gripper joint by its name; the arm does what it did before."""
+        self._publish_joints(joints)
+
+    @property
+    def gripper(self) -> str:
+        """The name of the gripper joint, '' without one."""
+        joint = gripper_of(self.arm) if self.arm is not None else None
+        return joint.name if joint is not None else ''
+
     def go_to(self, q: Array, T_base_goal: Array, with_direction: bool) -> None:
         """Send the arm to a configuration (n,) that meets a goal, and put the gizmo there."""
         joints = dict(zip(self.joint_names, q.tolist(), strict=True))
@@ -251,7 +303,8 @@ class ViewedTool:
 
         values: joint positions by name, another mapping once any of them has changed.
         """
-        self.panel.card.show_node(self.diagnosed)
+        described = self.arm is not None and self.diagnosed == self.arm.describe()
+        self.panel.card.show_node('' if described else self.diagnosed)
         if self.scene is None or self.arm is None:
             self._new = {key: new for key, new in self._new.items() if key == 'status'}  # for the next arm
             return
@@ -281,14 +334,41 @@ class ViewedTool:
         state = values.get('state', '')
         status = values.get('status', '') or state
         sentence = message.message.removeprefix(f'{status}: ')
-        errors = _number(values.get('position_error', '')), _number(values.get('direction_error', ''))
-        self.panel.card.show_report(status, state, errors, sentence, self._about_arm)
+        self._solution_errors = _number(values.get('position_error', '')), _number(values.get('direction_error', ''))
+        self._message = message.message
+        ready = self.arm is not None and message.message == self.arm.describe()
+        self.panel.card.show_report(status, state, HINT if ready else sentence)
         self.reported = True
 
     def place(self, values: Mapping[str, float]) -> None:
         """Move the tool to joint positions by name."""
         if self.scene is not None:
             self.scene.place(values)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the arm moves only after a resume, by what ik_node said last."""
+        return resume_needed(self._message) or resume_needed(self.diagnosed)
+
+    def show_poses(self, values: Mapping[str, float]) -> None:
+        """Show in numbers where tool and goal are, at joint positions by name."""
+        if self.scene is None or self.arm is None:
+            return
+        arm = self.arm
+        tool, tool_direction = tool_at(arm, arm.link_in_base(arm.tip_link, values))
+        pose = self.scene.gizmo_pose() if self.goal_shown else None
+        if pose is None:
+            self.panel.card.show_poses(Poses(tool, tool_direction))
+            self.panel.goal.show(tool, tool_direction)
+            return
+        goal, direction = tool_at(arm, pose)
+        sine, cosine = float(np.linalg.norm(np.cross(tool_direction, direction))), float(tool_direction @ direction)
+        directed = self.scene.directed
+        errors = float(np.linalg.norm(tool - goal)), math.atan2(sine, cosine) if directed else math.nan
+        self.panel.card.show_poses(
+            Poses(tool, tool_direction, goal, direction if directed else None, errors, self._solution_errors)
+        )
+        self.panel.goal.show(goal, direction)
 
     def extend_trail(self) -> None:
         """Add a bead at the tool point; call it at a constant rate."""
@@ -319,6 +399,7 @@ class ViewedTool:
         self.goal_shown = True
         self.goal_time = steady()
         self._targets = {}
+        self.panel.goal.release()
         self.scene.place_goal(T_base_goal, with_direction)
 
 

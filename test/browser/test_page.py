@@ -138,7 +138,7 @@ def test_dragging_the_gizmo_moves_the_arm(seen: Seen) -> None:
         return np.linalg.norm(position - goal[:3, 3]) < 1e-4 and direction @ goal[:3, 2] > 1.0 - 1e-6
 
     robot.wait(reached, 'the arm at the goal')
-    page.wait(lambda: 'Solved' in page.words(), 'the status in words')
+    page.wait(lambda: 'Arrived' in page.words(), 'the status in words')
 
 
 @pytest.mark.parametrize('how', ['mouse', 'key'])
@@ -157,11 +157,13 @@ def test_the_stop_button_stops(seen: Seen, how: str) -> None:
 def test_a_picture_of_the_scene_is_saved(seen: Seen, tmp_path: Path) -> None:
     page = seen.browser
     page.command('Browser.setDownloadBehavior', behavior='allow', downloadPath=str(tmp_path))
+    page.click('More')
     page.click('Recording')
     page.click('Save picture')
     (path,) = page.wait(lambda: list(tmp_path.glob('*.png')), 'the picture')
     assert not blank(path)
     page.click('Recording')
+    page.click('More')
 
 
 def test_a_click_on_a_ghost_asks_for_its_joints(seen: Seen) -> None:
@@ -169,6 +171,7 @@ def test_a_click_on_a_ghost_asks_for_its_joints(seen: Seen) -> None:
     stop(page)  # ghosts that change as the arm moves take long to draw without a graphics processor
     preview = Previews().of(SEED_ARM, RobotSettings(ArmSettings(), {}), '')
     choices = Lister(preview).listing(Query(Goal(*ARM.fk(list(Q.values()))), Q)).allowed
+    page.click('More')
     page.tick('Show solutions')
     rows = "//button[contains(., '·')]"
     page.wait(lambda: len(page.displayed(rows)) == len(choices), 'a row per solution')
@@ -181,6 +184,7 @@ def test_a_click_on_a_ghost_asks_for_its_joints(seen: Seen) -> None:
     goal = dict(zip(robot.joint_goals[0].name, robot.joint_goals[0].position, strict=True))
     assert [goal[name] for name in ARM.joint_names] == pytest.approx(target, abs=2e-3)
     page.tick('Show solutions')
+    page.click('More')
     resume(page)
 
 
@@ -203,7 +207,12 @@ def test_the_page_fits_on_a_phone_and_the_stop_button_is_in_sight(seen: Seen) ->
     try:
         page.open(page.driver.current_url)
         fits()
-        for folder, text in (('Teach', 'Add point'), ('Plots', 'Show plots'), ('Recording', 'Record')):
+        for folder, text in (
+            ('Teach', 'Add point'),
+            ('More', 'Target track'),
+            ('Plots', 'Show plots'),
+            ('Recording', 'Record'),
+        ):
             page.click(folder)
             page.wait(lambda t=text: page.displayed(f"//*[normalize-space()='{t}']"), text)
             fits()

@@ -233,6 +233,15 @@ def test_the_solver_is_chosen_while_the_node_runs(served: tuple[Page, Node]) -> 
     page.wait(lambda: node.get('solver') == 'lm', 'the solver')
 
 
+def test_the_velocity_is_chosen_while_the_node_runs(served: tuple[Page, Node]) -> None:
+    page, node = served
+    page.wait(lambda: not page.control('Velocity [%]')['disabled'], 'the slider')
+    page.choose('Velocity [%]', 20)
+    page.wait(lambda: node.get('speed_scaling') == pytest.approx(0.2), 'the velocity')
+    node.set('speed_scaling', 0.5)
+    page.wait(lambda: page.control('Velocity [%]')['value'] == 50, 'the change of another')
+
+
 def test_changes_of_others_are_followed(served: tuple[Page, Node]) -> None:
     page, node = served
     node.set('solver', 'dls')

@@ -121,7 +121,7 @@ def test_points_are_taught_and_edited_and_saved(desk: Lesson) -> None:
     T[0, 3] -= 0.03
     page.drag(T)
     robot.wait(lambda: robot.goals and np.allclose(tool(robot), robot.goal()[:3, 3], atol=1e-3), 'the arm')
-    page.choose('Add point', 'At the gizmo')
+    page.choose('Add point', 'At the arrows')
     page.wait(lambda: points(page) == ['1: ready', '2: P2'], 'the second point')
     for label, value in (('Motion', 'line'), ('Speed [%]', 40), ('Wait [s]', 0.2)):
         page.choose(label, value)
@@ -170,7 +170,7 @@ def test_a_point_out_of_reach_is_rejected_by_name_and_nothing_moves(desk: Lesson
     T = page.pose('/base/goal')
     T[:3, 3] = (0.0, 0.0, 3.0)
     page.drag(T, release=False)
-    page.choose('Set', 'To the gizmo')
+    page.choose('Set', 'To the arrows')
     page.wait(lambda: np.allclose(page.pose('/teach/1')[:3, 3], T[:3, 3], atol=1e-5), 'the point there')
     page.release()
     desk.robot.go(**Q)
@@ -205,7 +205,7 @@ def test_a_run_is_paused_continued_stopped_and_continued(desk: Lesson) -> None:
     wait_state(desk, 'Ended')
     stands(desk)
     page.press('Resume')
-    page.wait(lambda: 'effective DoF' in page.words(), 'the arm is ready')
+    page.wait(lambda: 'Ready</span>' in page.words(), 'the arm is ready')
     page.choose('Run', 'Continue')
     wait_state(desk, 'Running')
     page.choose('Run', 'Pause')

@@ -107,7 +107,7 @@ def test_slow_motion_is_of_the_tool_whose_gizmo_is_dragged(running: tuple[Page, 
 
 def test_each_tool_has_its_track(running: tuple[Page, RobotSide, Desk]) -> None:
     page, _, table = running
-    tracks = [c for c in page.controls.values() if c.get('label') == 'Target track']
+    tracks = [c for c in page.controls.values() if str(c.get('label')).startswith('Target track of ')]
     assert [track['disabled'] for track in tracks] == [True, True]
     remapped = ['--ros-args', '-r', '__ns:=/right', '-r', 'joint_states:=/joint_states']
     with closing(GoalsNode(context=table.context, cli_args=remapped)):
