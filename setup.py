@@ -41,6 +41,7 @@ setup(
     package_data={
         PACKAGE: ['py.typed'],
         f'{PACKAGE}.kernels.emit': ['*.h'],
+        f'{PACKAGE}.tools.export': ['*.h', '*.c'],
         f'{PACKAGE}.viewer': ['stop_page.html'],
     },
     data_files=[
@@ -127,6 +128,7 @@ setup(
             'ik_batch = ik_node.start:ik_batch',
             'ik_retarget = ik_node.start:ik_retarget',
             'ik_place = ik_node.start:ik_place',
+            'ik_export = ik_node.start:ik_export',
             'ik_servo_check = ik_node.start:ik_servo_check',
         ]
     },

@@ -39,6 +39,7 @@ PROGRAMS = {
     'ik_batch': 'ik_node.tools.batch',
     'ik_retarget': 'ik_node.tools.retarget',
     'ik_place': 'ik_node.tools.place',
+    'ik_export': 'ik_node.tools.export.program',
     'ik_servo_check': 'ik_node.servos.check.program',
     'ik_goto': 'ik_node.ros.programs.goto',
     'ik_play': 'ik_node.ros.programs.play',

@@ -119,6 +119,7 @@ ik_solve = _command('ik_node.tools.solve')  # solves a goal
 ik_batch = _command('ik_node.tools.batch')  # solves the goals of a file
 ik_retarget = _command('ik_node.tools.retarget')  # replaces the poses of a dataset by joint positions
 ik_place = _command('ik_node.tools.place')  # finds where to put an arm
+ik_export = _command('ik_node.tools.export.program')  # writes the solver of an arm as C
 ik_servo_check = _command('ik_node.servos.check.program')  # checks an arm of bus servos
 
 

@@ -443,3 +443,42 @@ def test_known_sizes_are_folded_into_the_c_code(tmp_path):
     assert 'q[7]' not in function.text
     assert 'real space_1[5];' in function.text
     assert not function.needs_arena
+
+
+IN_A_LOOP = """
+import numpy as np
+
+
+def kernel(n):
+    kept = np.zeros(2)
+    for i in range(n):
+        new = np.empty(2)
+        new[0] = i
+        if i == 0:
+            kept = new
+    return kept[0]
+"""
+RETURNED = """
+import numpy as np
+
+
+def kernel(n):
+    new = np.zeros(2)
+    return new, n
+"""
+
+
+@pytest.mark.parametrize(('text', 'part'), [(IN_A_LOOP, 'made in a loop'), (RETURNED, 'arrays as results')])
+def test_memory_on_the_stack_that_would_not_last_is_refused(text, part, tmp_path):
+    module = made(tmp_path, text, 'lasting')
+    with pytest.raises(UnsupportedError, match=part):
+        Program(keeps_sizes=True).function(module.kernel, ['i'])
+    assert Program().function(module.kernel, ['i']).needs_arena
+
+
+def test_what_only_dead_branches_need_is_left_out(tmp_path):
+    text = 'def kernel(q, a):\n    first = q[1:]\n    if q.shape[0] > 5:\n        a += first[0]\n    return q[0]\n'
+    module = made(tmp_path, text, 'unread')
+    text = Program(keeps_sizes=True).function(module.kernel, [static('f', (5,)), 'f']).text
+    assert 'first' not in text
+    assert '(void)a;' in text

@@ -85,6 +85,17 @@ class Value:
         return self.text if self.rank >= rank else f'({self.text})'
 
 
+def real_literal(value: float, single: bool) -> str:
+    """Return a number as C writes it; single: as a float."""
+    if math.isnan(value):
+        return 'NAN'
+    if math.isinf(value):
+        return 'INFINITY' if value > 0.0 else '-INFINITY'
+    if single and value:  # what float cannot hold is as small or large as it can be
+        return repr(math.copysign(min(max(abs(value), SMALLEST), LARGEST), value)) + 'f'
+    return repr(value) + ('f' if single else '')
+
+
 def add_offsets(offsets: Sequence[str]) -> str:
     """Return the sum of offsets into an array, numbers added up."""
     number = sum(int(offset) for offset in offsets if offset.isdigit())
@@ -101,6 +112,11 @@ def scale_index(index: Value, stride: str) -> str:
     if index.text.isdigit() and stride.isdigit():
         return str(int(index.text) * int(stride))
     return f'{index.within(UNARY)} * {stride}'
+
+
+def struct_of(kind: Type, members: Sequence[str]) -> str:
+    """Return a struct of a type with these members."""
+    return f'IK_VALUE({c_type(kind)}){{{", ".join(members)}}}'
 
 
 class Expressions:
@@ -136,29 +152,21 @@ class Expressions:
 
     def literal(self, value: Any) -> Value:
         """Return a constant."""
+        single = self.program.single
         if isinstance(value, bool):
             return Value('b', str(value).lower(), known=value)
         if isinstance(value, int):
             return Value('i', str(value), ATOM if value >= 0 else UNARY, value)
         if isinstance(value, float):
-            text = self._real(value)
+            text = real_literal(value, single)
             return Value('f', text, UNARY if text.startswith('-') else ATOM, value)
         if isinstance(value, complex):
-            return Value('c', f'ik_c({self._real(value.real)}, {self._real(value.imag)})')
+            return Value('c', f'ik_c({real_literal(value.real, single)}, {real_literal(value.imag, single)})')
         if isinstance(value, tuple):
             parts = [self.literal(part) for part in value]
             kind = TupleType(tuple(part.type for part in parts))
             return Value(kind, self.compound(kind, parts), known=value)
         raise UnsupportedError(f'a constant of type {type(value).__name__}')
-
-    def _real(self, value: float) -> str:
-        if math.isnan(value):
-            return 'NAN'
-        if math.isinf(value):
-            return 'INFINITY' if value > 0.0 else '-INFINITY'
-        if self.program.single and value:  # what float cannot hold is as small or large as it can be
-            return repr(math.copysign(min(max(abs(value), SMALLEST), LARGEST), value)) + 'f'
-        return repr(value) + ('f' if self.program.single else '')
 
     def _constant(self, node: ast.Constant) -> Value:
         return self.literal(node.value)
@@ -172,7 +180,7 @@ class Expressions:
             return Value(self.variables[variable], self.c_name(variable))
         if name not in self.scope:
             raise UnsupportedError(f'the name {name}, which has no value yet')
-        return self.literal(self.scope[name])
+        return self.literal(self.program.constants.get(name, self.scope[name]))
 
     def _tuple(self, node: ast.Tuple) -> Value:
         parts = [self.value(part) for part in node.elts]
@@ -183,16 +191,21 @@ class Expressions:
     def compound(self, kind: TupleType, parts: Sequence[Value]) -> str:
         """Return a struct of values as C writes it."""
         self.program.note_struct(kind)
-        texts = [self.coerce(part, want).text for part, want in zip(parts, kind.parts, strict=True)]
-        return f'({c_type(kind)}){{{", ".join(texts)}}}'
+        texts = [self.member(part, want) for part, want in zip(parts, kind.parts, strict=True)]
+        return struct_of(kind, texts)
+
+    def member(self, value: Value, kind: Type) -> str:
+        """Return a value for a list in braces, where C++ does not turn an integer into a real number by itself."""
+        if kind == 'f' and value.type != 'f' and value.known is None:
+            return value.whole or f'(real){value.within(UNARY)}'
+        return self.coerce(value, kind).text
 
     def coerce(self, value: Value, kind: Type) -> Value:
         """Return a value as one of a type that holds it."""
         if value.type == kind or c_type(value.type) == c_type(kind):
             return Value(kind, value.text, value.rank)
         if isinstance(kind, ArrayType) and isinstance(value.type, ArrayType):  # a pointer becomes a view
-            sizes = ', '.join(map(str, (*value.type.sizes, *value.type.strides)))
-            return Value(kind, f'({c_type(kind)}){{{value.text}, {sizes}}}')
+            return Value(kind, struct_of(kind, [value.text, *map(str, (*value.type.sizes, *value.type.strides))]))
         if isinstance(kind, TupleType) and isinstance(value.type, TupleType):
             parts = [Value(part, f'{value.within(ATOM)}.e{i}') for i, part in enumerate(value.type.parts)]
             return Value(kind, self.compound(kind, parts))
@@ -415,8 +428,7 @@ class Expressions:
         pointer = self.pointer(array) + (f' + {offset}' if offset != '0' else '')
         if kind.is_static:
             return Value(kind, pointer, PLUS if offset != '0' else ATOM)
-        members = ', '.join([pointer, *(size.text for size in sizes), *strides])
-        return Value(kind, f'({c_type(kind)}){{{members}}}')
+        return Value(kind, struct_of(kind, [pointer, *(size.text for size in sizes), *strides]))
 
     def _span(self, item: ast.Slice, size: Value) -> tuple[Value, Value]:
         """Return the first index and the length of a slice, which ends where the array ends, as in Python."""

@@ -4,20 +4,27 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import re
+from collections.abc import Sequence, Set
 from types import FunctionType
 from typing import Any
 
 from .expressions import COMPARE, Expressions, UnsupportedError, Value, is_shape
 from .types import VOID, ArrayType, TupleType, Type, c_type, declaration, dynamic, join, static
 
-# Words of C, and what runtime.h calls its own: variables of these names get another one.
+# Words of C and C++, and what runtime.h calls its own: variables of these names get another one.
 WORDS = (
     'auto bool break case char const continue default do double else enum extern false float for goto if '
     'inline int long real register restrict return short signed sizeof static struct switch true typedef '
-    'union unsigned void volatile while A NAN INFINITY y0 y1 yn j0 j1 jn'
+    'union unsigned void volatile while A NAN INFINITY y0 y1 yn j0 j1 jn '
+    'alignas alignof and and_eq asm bitand bitor catch class compl concept consteval constexpr constinit const_cast '
+    'co_await co_return co_yield decltype delete dynamic_cast explicit export friend mutable namespace new noexcept '
+    'not not_eq nullptr operator or or_eq private protected public reinterpret_cast requires static_assert '
+    'static_cast template this thread_local throw try typeid typename using virtual wchar_t xor xor_eq'
 )
 RESERVED = frozenset(WORDS.split())
+WORD, STORED = re.compile(r'\w+'), re.compile(r'(?m)^ *(\w+) = ')
+PURE = re.compile(r' *(\w+) = [^()]*;')  # calls nothing
 IN_PLACE = {ast.Add: '+', ast.Sub: '-', ast.Mult: '*', ast.Div: '/', ast.RShift: '>>'}
 
 
@@ -54,6 +61,8 @@ class Function(Expressions):
                 break
         if self.returns is None:
             self.returns = VOID
+        if self._buffers and isinstance(self.returns, TupleType) and self.returns.holds_arrays:
+            raise UnsupportedError('arrays as results, whose memory may end with the function', self.place(tree))
         if isinstance(self.returns, TupleType) and self.returns.parts:
             program.note_struct(self.returns)
 
@@ -63,7 +72,7 @@ class Function(Expressions):
         self.callees: list[Any] = []
         self._lines: list[str] = []
         self._buffers: list[str] = []  # declarations of arrays on the stack
-        self._depth, self._serial = 1, 0
+        self._depth, self._serial, self._loops = 1, 0, 0
         self.allocates = False
         self._block(self.tree.body)
 
@@ -100,6 +109,8 @@ class Function(Expressions):
         if self.program.keeps_sizes:
             known = [size.known for size in sizes]
             if None not in known:
+                if self._loops:  # each round needs one of its own, as what the last one made may still be in use
+                    raise UnsupportedError('an array that is made in a loop')
                 kind = static(element, known)
                 name = self._new_name('space')
                 self._buffers.append(f'{c_type(element)} {name}[{max(kind.count, 1)}];')
@@ -137,6 +148,13 @@ class Function(Expressions):
         self._block(statements)
         self._depth -= 1
 
+    def _loop(self, head: str, statements: Sequence[ast.stmt], first: Sequence[str] = ()) -> None:
+        """Write a loop."""
+        self._loops += 1
+        self._body(head, statements, first)
+        self._loops -= 1
+        self._emit('}')
+
     def _expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):  # a docstring
             self._emit(f'{self.value(node.value).text};')
@@ -162,8 +180,7 @@ class Function(Expressions):
     def _while(self, node: ast.While) -> None:
         if node.orelse:
             raise UnsupportedError('else of a loop')
-        self._body(f'while ({self.test(node.test).text})', node.body)
-        self._emit('}')
+        self._loop(f'while ({self.test(node.test).text})', node.body)
 
     def _return(self, node: ast.Return) -> None:
         text, kind = '', join(self.returns, VOID) if node.value is None else VOID
@@ -227,8 +244,7 @@ class Function(Expressions):
         move = {'1': f'{counter}++', '-1': f'{counter}--'}.get(by, f'{counter} += {by}')
         head = f'for ({first}; {condition}; {move})'
         copied = () if own or name == '_' else (f'{self.c_name(name)} = {counter};',)
-        self._body(head, node.body, copied)
-        self._emit('}')
+        self._loop(head, node.body, copied)
 
     def _over_tuple(self, node: ast.For, values: Sequence[Value]) -> None:
         """Write a loop over the values of a tuple, all of which Python works out before it."""
@@ -244,19 +260,16 @@ class Function(Expressions):
         if isinstance(kind, TupleType):
             self.program.note_struct(kind)
         table, counter = self._new_name('each'), self._new_name('k')
-        texts = ', '.join(self.coerce(value, kind).text for value in values)
+        texts = ', '.join(self.member(value, kind) for value in values)
         # Known values cannot be folded inside the loop: texts of tuples with known parts are still written.
         self._emit(f'{declaration(kind, f"{table}[{len(values)}]")} = {{{texts}}};')
-        self._emit(f'for (int {counter} = 0; {counter} < {len(values)}; {counter}++) {{')
-        self._depth += 1
+        copied: list[str] = []
         for index, (name, part) in enumerate(zip(names, parts, strict=True)):
             assert isinstance(name, ast.Name)
             variable = self._declare(name.id, part)
             member = f'.e{index}' if len(names) > 1 else ''
-            self._emit(f'{self.c_name(variable)} = {table}[{counter}]{member};')
-        self._block(node.body)
-        self._depth -= 1
-        self._emit('}')
+            copied.append(f'{self.c_name(variable)} = {table}[{counter}]{member};')
+        self._loop(f'for (int {counter} = 0; {counter} < {len(values)}; {counter}++)', node.body, copied)
 
     # Assignments
 
@@ -370,21 +383,38 @@ class Function(Expressions):
         comment = '\n * '.join(line.rstrip() for line in doc.split('\n'))
         lines = [f'/* {comment} */', self.head, '{']
         hidden = {*self.parameters, *self._counters, *self.constants, '_'}
+        kinds = {self.c_name(name): kind for name, kind in self.variables.items() if name not in hidden}
+        body, read = _without_unread(self._lines, kinds.keys())
+        words = set(WORD.findall('\n'.join(body)))
         by_type: dict[str, list[str]] = {}
-        for name, kind in self.variables.items():
-            if name not in hidden:
-                by_type.setdefault(c_type(kind), []).append(self.c_name(name))
+        for name, kind in kinds.items():
+            if name in words:
+                by_type.setdefault(c_type(kind), []).append(name)
         for text, names in by_type.items():
             star = text.endswith('*')
             lines.append(f'    {text}{"" if star else " "}{(", *" if star else ", ").join(names)};')
         lines += [f'    {buffer}' for buffer in self._buffers]
+        # what only dead branches read, so that no compiler warns
+        names = [name for name in (*map(self.c_name, self.parameters), *(kinds.keys() & words)) if name not in read]
+        lines += [f'    (void){name};' for name in sorted(names)]
         gives_back = self.allocates and not (isinstance(self.returns, TupleType) and self.returns.holds_arrays)
         if gives_back:
             lines.append('    const ik_mark mark_ = ik_here(A);')
-        lines += self._lines
+        lines += body
         if gives_back and not isinstance(self.tree.body[-1], ast.Return):
             lines.append('    ik_release(A, mark_);')
         return '\n'.join([*lines, '}'])
+
+
+def _without_unread(lines: list[str], variables: Set[str]) -> tuple[list[str], set[str]]:
+    """Return lines of C without what is stored in variables that are not read, and the words that are read."""
+    while True:
+        read = set(WORD.findall(STORED.sub('', '\n'.join(lines))))
+        unread = variables - read
+        kept = [line for line in lines if not ((found := PURE.fullmatch(line)) and found[1] in unread)]
+        if len(kept) == len(lines):
+            return lines, read
+        lines = kept
 
 
 def _family(kind: Type) -> Any:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -14,7 +14,7 @@ from .expressions import UnsupportedError
 from .function import Function
 from .types import ArrayType, TupleType, Type, c_type, declaration, dynamic
 
-RUNTIME = Path(__file__).with_name('runtime.h')
+RUNTIME, ARENA = (Path(__file__).with_name(name) for name in ('runtime.h', 'arena.h'))
 IN_RUNTIME = 'ik_tfi'  # the struct that runtime.h declares, of frexp
 
 
@@ -35,10 +35,19 @@ class Program:
     single: float in place of double. keeps_sizes: sizes that are known belong to the types, so that loops
     have known ends, branches of sizes disappear, and scratch memory is on the stack; what remains of unknown
     size is refused. checked: every index is checked when it runs, and scratch memory begins as NaN.
+    constants: what takes the place of constants of the kernels' modules, by name.
     """
 
-    def __init__(self, *, single: bool = False, keeps_sizes: bool = False, checked: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        single: bool = False,
+        keeps_sizes: bool = False,
+        checked: bool = False,
+        constants: Mapping[str, float] | None = None,
+    ) -> None:
         self.single, self.keeps_sizes, self.checked = single, keeps_sizes, checked
+        self.constants = constants or {}
         self._functions: dict[Any, Function | None] = {}
         self._names: set[str] = set()
         self._structs: dict[str, TupleType] = {}
@@ -83,6 +92,7 @@ class Program:
         parts = [
             f'typedef {"float" if self.single else "double"} real;',
             RUNTIME.read_text(encoding='utf-8'),
+            '' if self.keeps_sizes else ARENA.read_text(encoding='utf-8'),
             '\n'.join(structs),
             constants,
             *(function.text for function in _in_order(entries)),

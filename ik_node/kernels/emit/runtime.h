@@ -3,14 +3,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#ifndef IK_NO_ARENA
-#include <stdlib.h>
-#endif
 #if defined(__GNUC__)
-#pragma GCC diagnostic ignored "-Wunused-function"
 #define IK_INLINE static inline __attribute__((always_inline))
 #else
 #define IK_INLINE static inline
+#endif
+/* A struct with the members that follow in braces: C++ writes it in another way. */
+#ifdef __cplusplus
+#define IK_VALUE(TYPE) TYPE
+#else
+#define IK_VALUE(TYPE) (TYPE)
 #endif
 
 /* min and max return the first argument unless the second one is beyond it, as Python does with NaN too. */
@@ -38,7 +40,7 @@ IK_INLINE int64_t ik_power(int64_t a, int64_t n)
     while (n-- > 0) result *= a;
     return result;
 }
-static real ik_pow(real a, real b)
+static inline real ik_pow(real a, real b)
 {
     volatile real exponent = b; /* or compilers replace some powers by products, with other last bits */
     return sizeof(real) == sizeof(float) ? (real)powf((float)a, (float)exponent) : (real)pow(a, exponent);
@@ -75,7 +77,7 @@ IK_INLINE int64_t ik_span(int64_t low, int64_t high, int64_t size)
     return high > low ? high - low : 0;
 }
 /* The first index of the least or largest of n entries, stride apart; of the first NaN, if there is one. */
-static int64_t ik_argmin(const real *p, int64_t n, int64_t stride)
+static inline int64_t ik_argmin(const real *p, int64_t n, int64_t stride)
 {
     int64_t best = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -84,7 +86,7 @@ static int64_t ik_argmin(const real *p, int64_t n, int64_t stride)
     }
     return best;
 }
-static int64_t ik_argmax(const real *p, int64_t n, int64_t stride)
+static inline int64_t ik_argmax(const real *p, int64_t n, int64_t stride)
 {
     int64_t best = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -96,6 +98,7 @@ static int64_t ik_argmax(const real *p, int64_t n, int64_t stride)
 
 #ifdef IK_CHECKED
 #include <stdio.h>
+#include <stdlib.h>
 static int64_t ik_index(int64_t i, int64_t n, const char *place)
 {
     if (i >= 0 && i < n) return i;
@@ -133,72 +136,3 @@ IK_ARRAY(f, real)
 IK_ARRAY(i, int64_t)
 IK_ARRAY(u, uint64_t)
 IK_ARRAY(b, bool)
-
-#ifndef IK_NO_ARENA
-/* Scratch memory in blocks that are kept and never moved. A function gives back what it took when it returns. */
-typedef struct ik_block { struct ik_block *next; size_t size; } ik_block;
-typedef struct { ik_block *block; char *at; } ik_mark;
-typedef struct { ik_block *first, *block; char *at; } ik_arena;
-#define IK_BLOCK ((size_t)1 << 17)
-
-static void ik_failed(void); /* out of memory: does not return */
-static void ik_grow(ik_arena *A, size_t size)
-{
-    ik_block *next = A->block ? A->block->next : A->first;
-    if (!next || next->size < size) {
-        size_t most = size > IK_BLOCK ? size : IK_BLOCK;
-        ik_block *more = malloc(sizeof *more + most);
-        if (!more) ik_failed();
-        more->size = most;
-        more->next = next;
-        if (A->block) A->block->next = more; else A->first = more;
-        next = more;
-    }
-    A->block = next;
-    A->at = (char *)(next + 1);
-}
-static inline void *ik_take(ik_arena *A, int64_t count, size_t each)
-{
-    size_t size = ((size_t)(count > 0 ? count : 0) * each + 15) & ~(size_t)15;
-    if (!A->block || (size_t)((char *)(A->block + 1) + A->block->size - A->at) < size) ik_grow(A, size);
-    void *place = A->at;
-    A->at += size;
-#ifdef IK_CHECKED
-    memset(place, 0xff, size); /* NaN */
-#endif
-    return place;
-}
-static inline ik_mark ik_here(const ik_arena *A) { ik_mark mark = {A->block, A->at}; return mark; }
-static inline void ik_release(ik_arena *A, ik_mark mark) { A->block = mark.block; A->at = mark.at; }
-
-#define IK_NEW(LETTER, TYPE)                                                                    \
-    static inline ik_##LETTER##1 ik_new_##LETTER##1(ik_arena *A, int64_t n)                     \
-    {                                                                                           \
-        ik_##LETTER##1 a = {ik_take(A, n, sizeof(TYPE)), n};                                    \
-        return a;                                                                               \
-    }                                                                                           \
-    static inline ik_##LETTER##2 ik_new_##LETTER##2(ik_arena *A, int64_t n, int64_t m)          \
-    {                                                                                           \
-        ik_##LETTER##2 a = {ik_take(A, n * m, sizeof(TYPE)), n, m, m};                          \
-        return a;                                                                               \
-    }                                                                                           \
-    static inline ik_##LETTER##3 ik_new_##LETTER##3(ik_arena *A, int64_t n, int64_t m, int64_t k) \
-    {                                                                                           \
-        ik_##LETTER##3 a = {ik_take(A, n * m * k, sizeof(TYPE)), n, m, k, m * k, k};            \
-        return a;                                                                               \
-    }                                                                                           \
-    static inline ik_##LETTER##1 ik_copied_##LETTER##1(ik_##LETTER##1 a, ik_##LETTER##1 b)      \
-    {                                                                                           \
-        ik_copied_##LETTER(a.p, b.p, a.n0);                                                     \
-        return a;                                                                               \
-    }                                                                                           \
-    static inline ik_##LETTER##2 ik_copied_##LETTER##2(ik_##LETTER##2 a, ik_##LETTER##2 b)      \
-    {                                                                                           \
-        for (int64_t i = 0; i < a.n0; i++) ik_copied_##LETTER(a.p + i * a.s0, b.p + i * b.s0, a.n1); \
-        return a;                                                                               \
-    }
-IK_NEW(f, real)
-IK_NEW(i, int64_t)
-IK_NEW(u, uint64_t)
-IK_NEW(b, bool)
-#endif

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ik_export: the solver of one arm for other programs, as C."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from ik_node.arguments import add_overwrite, arm_parser, check_outputs, read_arm, warn
+from ik_node.console import run, say
+from ik_node.errors import InputError, path_text
+from ik_node.files import write_file
+
+from .header import add_header, header_files, identifier
+
+# What can be written: functions that add the options of an output, the first of which has its name, and that
+# return its files by path, from the arm, its name in C and the arguments.
+OUTPUTS = {'header': (add_header, header_files)}
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Write what was asked for; return 0, or 2 with the reason on stderr."""
+    parser = arm_parser('Export the solver of an arm: a program that uses the result needs neither Python nor ik_node.')
+    parser.add_argument(
+        '--name', help='what the names in C begin with (default: the name of the robot; others become identifiers)'
+    )
+    for add, _ in OUTPUTS.values():
+        add(parser)
+    add_overwrite(parser)
+    return run(_export, parser.parse_args(given))
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    asked = [output for output in OUTPUTS if getattr(arguments, output)]
+    if not asked:
+        raise InputError(f'nothing to export: add {" or ".join(f"--{output}" for output in OUTPUTS)}')
+    arm = read_arm(arguments)
+    warn(arm)
+    name = identifier(arm.name if arguments.name is None else arguments.name)
+    files = {path: text for output in asked for path, text in OUTPUTS[output][1](arm, name, arguments).items()}
+    check_outputs(files, [arguments.description_file], arguments.overwrite)
+    for path, text in files.items():
+        write_file(path, text)
+        say(f'wrote {path_text(path)}')
+    return 0
