@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo arm test kernels in-process processes browser nightly near quick check coverage bench compare docs faults newest soak clean
+.PHONY: help demo arm test kernels in-process processes browser nightly near quick check coverage bench compare docs faults newest soak wheel clean
 .PHONY: venv venv-arm venv-test set-up-coverage set-up-newest
 .DEFAULT_GOAL := help
 
@@ -112,8 +112,11 @@ soak: venv-test  ## 30 minutes of goals at 100 Hz: memory, latency, jitter; SOAK
 	@$(COMPILE)
 	@$(RUN) -m benchmarks.soak $(SOAK)
 
+wheel: venv  ## Build a wheel in dist/, with compiled kernels for x86-64 and aarch64
+	@$(RUN) tools/wheel.py
+
 clean:  ## Remove .venv and everything that was built
-	rm -rf $(VENV) .venv-bench build htmlcov .coverage install log *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-bench build dist htmlcov .coverage install log *.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 venv:

@@ -2,6 +2,7 @@
 """The ROS package ik_node (ament_python) and its console scripts."""
 
 import re
+import sys
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -16,6 +17,9 @@ def shared(folder: str) -> tuple[str, list[str]]:
     files = sorted(str(path) for path in Path(folder).glob('*') if path.is_file())
     return f'{SHARE}/{folder}', files
 
+
+if 'bdist_wheel' in sys.argv and not list(Path(PACKAGE, 'kernels').glob('*.so')):
+    print('This wheel has no compiled kernels: make wheel builds one that has.', file=sys.stderr)
 
 setup(
     name=PACKAGE,
@@ -40,6 +44,7 @@ setup(
     packages=find_packages(include=[PACKAGE, f'{PACKAGE}.*']),
     package_data={
         PACKAGE: ['py.typed'],
+        f'{PACKAGE}.kernels': ['*.so'],  # put there by make wheel
         f'{PACKAGE}.kernels.emit': ['*.h'],
         f'{PACKAGE}.tools.export': ['*.h', '*.c'],
         f'{PACKAGE}.viewer': ['stop_page.html'],

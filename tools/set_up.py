@@ -245,12 +245,7 @@ def compile_kernels() -> None:
         return
     try:
         with tempfile.TemporaryDirectory(prefix='ik_node-') as folder:
-            with Step('fetching a C compiler'):
-                settings = uv_settings(call(PYTHON, '-m', 'pip', 'config', 'list', **without_pip()))
-                listed = Path(folder, 'zig.txt')
-                listed.write_text(ZIG, encoding='utf-8')
-                chosen = ('--target', Path(folder, 'zig'), '--python', PYTHON, '--require-hashes')
-                call(UV, 'pip', 'install', *chosen, '-r', listed, **settings)
+            fetch_compiler(Path(folder))
             with Step('compiling the kernels'):
                 call(
                     *command,
@@ -263,6 +258,20 @@ def compile_kernels() -> None:
             file=sys.stderr,
             flush=True,
         )
+
+
+def fetch_compiler(folder: Path) -> None:
+    """Install a C compiler into folder/zig. Raises StepError."""
+    with Step('fetching a C compiler'):
+        listed = folder / 'zig.txt'
+        listed.write_text(ZIG, encoding='utf-8')
+        chosen = ('--target', folder / 'zig', '--python', PYTHON, '--require-hashes')
+        call(UV, 'pip', 'install', *chosen, '-r', listed, **pip_settings())
+
+
+def pip_settings() -> dict[str, str]:
+    """Return environment variables that make uv do what the pip of .venv is configured to."""
+    return uv_settings(call(PYTHON, '-m', 'pip', 'config', 'list', **without_pip()))
 
 
 def without_pip() -> dict[str, str]:

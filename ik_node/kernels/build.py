@@ -21,6 +21,8 @@ from ik_node.kernels.emit.module import module_source
 
 # Every operation as Python does it: no fused multiply-add, no reordering.
 OPTIONS = '-std=gnu99 -O2 -ffp-contract=off -fno-math-errno -fvisibility=hidden -pthread -shared -fPIC'
+# Of what wheels hold: for which computers, and the oldest glibc there.
+TARGETS = {'x86_64': 'x86_64-linux-gnu.2.28', 'aarch64': 'aarch64-linux-gnu.2.28'}
 NO_COMPILER = (
     'there is no C compiler: install one (sudo apt install gcc), or without the right to do that {} -m pip '
     'install ziglang'
@@ -44,8 +46,9 @@ def main(given: Sequence[str] | None = None) -> int:
             fcntl.flock(lock, fcntl.LOCK_EX)
         start = time.perf_counter()
         try:
-            done = target.exists()
-            if not done:
+            if done := native.find():
+                target = done
+            else:
                 native.remove_old(folder)
                 compile_module(source(), target)
         except BuildError as error:
@@ -104,6 +107,15 @@ def compile_module(text: str, target: Path, command: Sequence[str] = (), options
         with result.open('rb') as written:
             os.fsync(written.fileno())
         result.replace(target)
+
+
+def compile_for_wheels(folder: Path, command: Sequence[str]) -> list[Path]:
+    """Compile into a folder for each of TARGETS. command: of zig cc, which compiles for all. Raises BuildError."""
+    made = []
+    for machine, name in TARGETS.items():
+        made.append(folder / native.file_name(machine))
+        compile_module(source(), made[-1], command, ('-target', name, '-s'))
+    return made
 
 
 if __name__ == '__main__':

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compiled kernels: where they are, and how they replace the plain ones in a running program.
 
-One file holds all of them. build.py makes it once for each version of the sources, beside the package or in a
-folder of the user; until then the plain kernels serve.
+One file holds all of them. A wheel has it for x86-64 and aarch64; elsewhere build.py makes it once for each
+version of the sources, beside the package or in a folder of the user; until then the plain kernels serve.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ def digest() -> str:
     return found.hexdigest()[:DIGITS]
 
 
-def file_name() -> str:
-    """Return the name of the file for this machine and these sources."""
-    return f'{MODULE}-{digest()}-{sys.platform}-{platform.machine()}.so'
+def file_name(machine: str = platform.machine()) -> str:
+    """Return the name of the file for these sources and a machine, this one if none is given."""
+    return f'{MODULE}-{digest()}-{sys.platform}-{machine}.so'
 
 
 def obstacle() -> str:
@@ -137,18 +137,26 @@ def cache_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix='ik_node-'))
 
 
-def find() -> Path | None:
-    """Return the file with the compiled kernels: beside the package, where another user may have put it, or own.
+def is_usable(path: Path) -> bool:
+    """Whether there is such a file, and no other user can change or replace it."""
+    with suppress(OSError):
+        return is_private(path) and is_private(path.parent)
+    return False
 
-    If IK_NODE_KERNELS names a folder, only what is in there counts.
+
+def found() -> list[Path]:
+    """Return the files with the compiled kernels, the preferred one first.
+
+    They are in the package, from a wheel; beside it, where another user may have compiled them; and in the
+    folder of this user. If IK_NODE_KERNELS names a folder, only what is in there counts.
     """
-    folders = [cache_folder()] if os.environ.get(FOLDER) else [HERE / '__pycache__', cache_folder()]
-    for folder in folders:
-        path = folder / file_name()
-        with suppress(OSError):
-            if is_private(path) and is_private(folder):
-                return path
-    return None
+    folders = [cache_folder()] if os.environ.get(FOLDER) else [HERE, HERE / '__pycache__', cache_folder()]
+    return list(filter(is_usable, dict.fromkeys(folder / file_name() for folder in folders)))
+
+
+def find() -> Path | None:
+    """Return the file with the compiled kernels, if there is one."""
+    return next(iter(found()), None)
 
 
 def lock_file(folder: Path) -> Path:
@@ -218,10 +226,11 @@ class _Loader:
             if reason := obstacle():
                 self._end(Stage.FAILED, reason)
                 return
-            if path := find():
-                if self._take_over(path) or path.parent != cache_folder():
+            for path in found():
+                if not self._take_over(path):
                     return
-                path.unlink(missing_ok=True)  # damaged, as after a power cut: compiled anew
+                if path.parent == cache_folder():
+                    path.unlink(missing_ok=True)  # damaged, as after a power cut: compiled anew
             self.stage, self.compiled = Stage.COMPILING, True
             self.thread = threading.Thread(target=self._compile, name='ik_node kernels', daemon=True)
             self.thread.start()
@@ -236,18 +245,17 @@ class _Loader:
         seconds = time.monotonic() - self.since if self.stage is Stage.COMPILING else self.seconds
         return KernelState(self.stage, seconds, self.compiled, self.reason)
 
-    def _take_over(self, path: Path) -> bool:
-        """Use compiled kernels from the next call on; return whether they can be loaded."""
+    def _take_over(self, path: Path) -> str:
+        """Use compiled kernels from the next call on; return why they cannot be loaded, '' if they can."""
         try:
             module = load(path)
         except (ImportError, OSError, AttributeError, TypeError) as error:
-            self._end(Stage.FAILED, escaped(str(error)))
-            return False
+            return escaped(str(error))
         package = sys.modules['ik_node.kernels']
         for name in package.KERNELS:
             setattr(package, name, getattr(module, name))
         self._end(Stage.READY)
-        return True
+        return ''
 
     def _end(self, stage: Stage, reason: str = '') -> None:
         with self.changed:
@@ -258,18 +266,18 @@ class _Loader:
     def _compile(self) -> None:
         """Have another process compile the kernels, or wait for one that does, and use them."""
         folder = cache_folder()
+        path = folder / file_name()
         try:
-            while find() is None:
+            while not is_usable(path):
                 code = _run_builder(folder)
                 if code is None:  # another one is at work
                     time.sleep(INTERVAL)
-                elif code or find() is None:
+                elif code or not is_usable(path):
                     self._end(Stage.FAILED, _last_line(folder, code))
                     return
-            path = find()
-            assert path is not None
             with self.changed:
-                self._take_over(path)
+                if reason := self._take_over(path):
+                    self._end(Stage.FAILED, reason)
         except Exception as error:  # any error: the plain kernels stay in use
             self._end(Stage.FAILED, f'{type(error).__name__}: {escaped(str(error))}')
 

@@ -173,21 +173,29 @@ def test_a_folder_that_cannot_be_used_is_named(folder, tmp_path, monkeypatch):
     assert native.obstacle().endswith(', got /proc/none')
 
 
-def test_a_file_beside_the_package_serves_where_no_other_folder_is_chosen(folder, compiled, tmp_path, monkeypatch):
-    """As where root has installed the package and compiled the kernels for all users."""
-    beside = tmp_path / 'package' / '__pycache__'
+@pytest.mark.parametrize('place', ['package', 'package/__pycache__'])
+@pytest.mark.parametrize('damage', ['', 'damaged', 'open to others'])
+def test_a_file_of_the_package_serves_where_no_other_folder_is_chosen(
+    folder, compiled, tmp_path, monkeypatch, place, damage
+):
+    """As where it came with a wheel, or root has compiled the kernels for all users."""
+    beside = tmp_path / place
     beside.mkdir(0o755, parents=True)
-    native._run_builder(beside)
     name = native.file_name()
-    monkeypatch.setattr(native, 'HERE', beside.parent)
+    native._run_builder(beside)
+    if damage == 'damaged':
+        (beside / name).write_bytes(b'for another computer')
+    elif damage:
+        (beside / name).chmod(0o777)
+    monkeypatch.setattr(native, 'HERE', tmp_path / 'package')
     monkeypatch.setattr(native, 'file_name', lambda: name)
     assert native.find() is None
     monkeypatch.delenv(native.FOLDER)
     monkeypatch.setattr(native, '_candidates', lambda: iter([folder]))  # a user who may not write beside it
     native.cache_folder.cache_clear()
-    assert native.find() == beside / name
-    assert native.prepare().stage is Stage.READY
-    assert compiled == [beside]
+    state = in_time(lambda: native.prepare(wait=True))
+    assert (state.stage, state.compiled) == (Stage.READY, damage != '')
+    assert compiled == [beside, folder] if damage else [beside]
 
 
 def test_without_a_home_there_is_a_folder(monkeypatch):
