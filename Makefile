@@ -25,7 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # The options of ik_demo are variables of the command line of make: DESCRIPTION_FILE=two_arms is --description-file two_arms.
 OPTIONS := DESCRIPTION_FILE BASE_LINK TIP_LINK TOOL_AXIS TOOL_POINT PARAMS_FILE PAGE_PORT SIM SERIAL_PORT PROFILE TORQUE
-OPTIONS += TORQUE_LIMIT ON_EXIT CALIBRATION ZERO_FROM ZEROS SPEED_SCALING TRACK TRACK_CENTRE TRACK_SIZE
+OPTIONS += HOST MESH_PATH SHADOWS TORQUE_LIMIT ON_EXIT CALIBRATION ZERO_FROM ZEROS SPEED_SCALING TRACK TRACK_CENTRE TRACK_SIZE
 given = $(if $(filter command,$(firstword $(origin $1))),$($1))
 options = $(foreach name,$(OPTIONS),$(if $(call given,$(name)),$(shell echo --$(name) | tr A-Z_ a-z-)='$($(name))'))
 

@@ -27,8 +27,8 @@ INTERRUPTED = 130  # exit code of a command that did not finish
 FAILED = 2  # exit code of a program that cannot start
 
 
-def _run(module: str, interrupted: int, *, node: str = '') -> NoReturn:
-    """Load a module, run its main and end.
+def _run(module: str, interrupted: int, *, node: str = '', function: str = 'main') -> NoReturn:
+    """Load a module, run its main or another function and end.
 
     interrupted: exit code after a signal that main does not handle. node: what the program does, if it is a
     node, which takes only ROS arguments. It handles SIGINT and SIGTERM from its main on, see ros/run.py; for
@@ -42,7 +42,7 @@ def _run(module: str, interrupted: int, *, node: str = '') -> NoReturn:
             signal.signal(number, lambda *_: os._exit(interrupted))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # see Child in startup/demo.py
     try:
-        main = import_module(module).main
+        main = getattr(import_module(module), function)
         if handled and not node:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         code: int = main()
@@ -99,8 +99,8 @@ def _node(module: str, does: str) -> Callable[[], NoReturn]:
     return partial(_run, module, STOPPED, node=does)
 
 
-def _command(module: str) -> Callable[[], NoReturn]:
-    return partial(_run, module, INTERRUPTED)
+def _command(module: str, function: str = 'main') -> Callable[[], NoReturn]:
+    return partial(_run, module, INTERRUPTED, function=function)
 
 
 ik_node = _node('ik_node.ros.node', 'moves an arm to goals')
@@ -111,6 +111,9 @@ ik_plant = _node('ik_node.sim.node', 'simulates an arm and its controllers')
 ik_teleop = _node('ik_node.ros.programs.teleop_keys', 'moves an arm with the keys of a terminal')
 ik_servos = _node('ik_node.servos.node', 'drives an arm with servos on a bus')
 ik_goto = _command('ik_node.ros.programs.goto')  # sends a goal and waits for the arm
+ik_stop = _command('ik_node.ros.programs.services', 'stop')  # stops the arm
+ik_resume = _command('ik_node.ros.programs.services', 'resume')  # lets it continue
+ik_status = _command('ik_node.ros.programs.services', 'status')  # prints what it does
 ik_play = _command('ik_node.ros.programs.play')  # runs a program of taught points
 ik_demo = partial(_run, 'ik_node.startup.demo', STOPPED)  # runs solver, viewer and goals
 ik_inspect = _command('ik_node.tools.inspect')  # describes an arm

@@ -330,7 +330,7 @@ class GoalTracker:
 
 
 ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # reported on entry
-RESUME = 'call ~/resume to continue'
+RESUME = 'run ik_resume or call ~/resume to continue'
 HALTING = 'the joint controller is still coming to rest; try again in a second'
 RESUMING = 1.0  # [s] after a resume in which requests wait for the measured joints
 NO_MODEL = 'no robot model yet: waiting for robot_description'
@@ -447,7 +447,7 @@ class ArmController:
                     instead = self._feedback.missing(missing)
                     return Level.WARN, f'waiting for measured joints: {", ".join(missing)}{instead}'
                 case State.STOPPING:
-                    return Level.WARN, 'stopping; call ~/resume once the arm is at rest'
+                    return Level.WARN, 'stopping; run ik_resume or call ~/resume once the arm is at rest'
                 case State.STOPPED:
                     return Level.WARN, f'stopped; {RESUME}'
                 case State.INACTIVE:

@@ -218,6 +218,17 @@ ARGUMENTS = {
     ),
     'viewer': Option('false', 'start the browser viewer; it prints the URL of its page', YES_OR_NO),
     'page_port': Option('', f'TCP port of the page of the viewer; empty: {IN_FILE}, or 8080'),
+    'host': Option(
+        '',
+        'address at which the page of the viewer listens, 0.0.0.0: every address of this machine, as for a phone; '
+        f'empty: {IN_FILE}, or 127.0.0.1',
+    ),
+    'mesh_path': Option('', f'folder of meshes to display; empty: that of the description, or {IN_FILE}'),
+    'shadows': Option(
+        '',
+        'draw shadows and reflections on the page; empty: if this machine has a graphics processor',
+        ('', 'true', 'false'),
+    ),
     'real': Option(
         'false',
         'a driver publishes joint_states: ik_node reads them and sends commands on joint_commands',

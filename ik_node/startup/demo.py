@@ -7,7 +7,7 @@ the arm instead of ik_goals.
 
 Everything stays on this machine: the nodes discover only nodes of the same host, the viewer listens on
 127.0.0.1 and prints the URL of its page. Each ik_demo has a ROS domain of its own,
-which ik_goto, ik_play and ik_teleop find, unless ROS_DOMAIN_ID is set.
+which ik_goto, ik_stop, ik_play and others find, unless ROS_DOMAIN_ID is set.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ class StatusPrinter:
         if not values.get('goal') or status.level != OK:  # in the log of ik_node, in the same terminal
             self._last = ''
             if 'call ~/resume' in status.message and not self._stopped:
-                self._say(f'{self._prefix}to continue, press Resume on the page, or c in ik_teleop')
+                self._say(
+                    f'{self._prefix}to continue, press Resume on the page, run ik_resume, or press c in ik_teleop'
+                )
             self._stopped = 'call ~/resume' in status.message
             return
         if now < self._next and word == self._last:
@@ -197,13 +199,16 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
     parser = PlainParser(
         prog='ik_demo',
         description=(__doc__ or '').split('\n', 1)[0],
-        epilog='Arguments of a .xacro file follow as name:=value. Values that begin with - need =, as '
-        '--tool-axis=-x. The track is a circle by default, none for a real arm.',
+        epilog='Examples: ik_demo; ik_demo --description-file my_arm.urdf --track none. Arguments of a .xacro '
+        'file follow as name:=value. Values that begin with - need =, as --tool-axis=-x. The track is a circle '
+        'by default, none for a real arm.',
     )
     parser.takes_xacro_args = True
     add_options(parser)
     parser.add_argument('--teleop', action='store_true', help='move the arm with the keys of this terminal')
     parser.add_argument('--no-viewer', action='store_true', help='do not start the browser viewer')
+    parser.add_argument('--no-browser', action='store_true', help='do not open the page in a browser')
+    parser.add_argument('--no-shadows', dest='shadows', action='store_const', const='false', help='as --shadows false')
     parser.add_argument('--port', type=console.renamed('--page-port'), help=argparse.SUPPRESS)
     parser.add_argument('--servos', type=console.renamed('--serial-port'), help=argparse.SUPPRESS)
     return parser.parse_args(args)
@@ -223,21 +228,24 @@ def programs(options: argparse.Namespace) -> tuple[Plan, list[Program]]:
     return planned, [one for one in planned.programs if one.package == PACKAGE] + keys
 
 
-def extra_parameters(planned: Plan) -> dict[str, dict[str, Any]]:
-    """Return parameters for programs without the topic robot_description, by their names."""
+def extra_parameters(planned: Plan, browser: bool = False) -> dict[str, dict[str, Any]]:
+    """Return parameters for programs without the topic robot_description, by their names.
+
+    browser: open the page.
+    """
     robot = {'robot_description': planned.description}
-    return {'ik_node': robot, 'ik_plant': {**robot, **SIMULATED}}
+    return {'ik_node': robot, 'ik_plant': {**robot, **SIMULATED}, 'ik_viewer': {'open_browser': browser}}
 
 
-def check_page_port(given: str) -> None:
-    """Raise InputError if the port is not available."""
+def check_page_port(given: str, host: str = HOST) -> None:
+    """Raise InputError if the port is not available at an address of this machine."""
     port = int(given) if given.isdecimal() else 0
     if not 0 < port < 65536:
         raise InputError(f'--page-port must be a whole number from 1 to 65535, got {given}')
-    with socket.socket() as probe:
+    with socket.socket(socket.AF_INET6 if ':' in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, port))
+            probe.bind((host, port))
         except OSError as error:
             raise InputError(
                 f'port {port} is not available ({error.strerror}); choose another one: --page-port '
@@ -295,9 +303,10 @@ def run(options: argparse.Namespace) -> int:
     if not options.no_viewer:
         for package in EXTRAS['viewer']:
             require(package, 'ik_demo')
-        check_page_port(options.page_port)
+        check_page_port(options.page_port, options.host or HOST)
     planned, nodes = programs(options)
-    extra = extra_parameters(planned)
+    seen = sys.stdout.isatty() and any(map(os.environ.get, ('DISPLAY', 'WAYLAND_DISPLAY')))  # a user at a desktop
+    extra = extra_parameters(planned, seen and not options.no_browser)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop.set)
     os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'

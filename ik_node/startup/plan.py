@@ -61,6 +61,11 @@ TAN_UP = float(np.tan(np.radians(22.5)))
 TAN_RIGHT = TAN_UP * 840.0 / 720.0
 
 
+def has_graphics() -> bool:
+    """Whether this machine has a graphics processor, without which shadows make the page slow."""
+    return any(Path('/dev').glob('dri/renderD*')) or Path('/dev/nvidia0').exists()
+
+
 class Sphere(NamedTuple):
     """A centre (3,) in the root link and a radius [m]."""
 
@@ -332,8 +337,14 @@ class Planner:
         if 'viewer' not in self._enabled:
             return
         shipped = self._given['description_file'] in ROBOTS
-        folder = None if shipped else mesh_folder(self._path, self.text)
+        folder = self._given['mesh_path'] or (not shipped and mesh_folder(self._path, self.text))
         page: dict[str, Any] = {'mesh_path': str(folder)} if folder else {}
+        if self._given['host']:
+            page['host'] = self._given['host']
+        if self._given['shadows']:
+            page['shadows'] = 'shadows' in self._enabled
+        elif self._known and not has_graphics():
+            page['shadows'] = False
         if self._given['page_port']:
             page['page_port'] = whole_number('page_port', self._given['page_port'])
         if shipped and not self._simulated and not self._real:

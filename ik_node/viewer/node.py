@@ -88,6 +88,7 @@ class ViewerSettings(ToolSettings):
         'without a graphics processor',
         read_only=True,
     )
+    open_browser: bool = parameter(False, 'open the page in the browser of this desktop', read_only=True)
     recordings: str = parameter(
         '~/ik_recordings', 'folder of the recordings that users make and replay', read_only=True
     )
@@ -360,6 +361,8 @@ class ViewerNode(ClosableNode):
         self._pages.watch(self._scene.greet)
         # Not logged: everybody in the ROS domain can read /rosout, and the URL gives access.
         say(f'ik_viewer: open {self._pages.url} in a browser')
+        if self._settings.open_browser:
+            self._pages.show()
 
     def _refused(self) -> str:
         """Return why no goals may be sent, and show it."""

@@ -87,7 +87,10 @@ def resume_needed(text: str) -> bool:
 
 def at_page(text: str) -> str:
     """Return a text of ik_node in the units of the page, which names its button instead of the service behind it."""
-    return MEASURE.sub(_in_units_of_page, text.replace('call ~/resume', 'press Resume'))
+    return MEASURE.sub(
+        _in_units_of_page,
+        text.replace('run ik_resume or call ~/resume', 'press Resume').replace('call ~/resume', 'press Resume'),
+    )
 
 
 def _in_units_of_page(measure: re.Match[str]) -> str:

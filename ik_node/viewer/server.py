@@ -8,9 +8,13 @@ import contextlib
 import io
 import logging
 import socket
+import tempfile
+import threading
+import webbrowser
 from collections.abc import Awaitable, Callable, Iterator
 from http import HTTPStatus
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import viser
@@ -186,6 +190,7 @@ class Pages:
         """stop: as for answering. Raises ServerError."""
         guard = Guard(host, node.get_logger().warning)
         self._node, self._stop, self._closed = node, stop, False
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._bell = node.create_guard_condition(changed)
         self.server = start_server(host, port, guard, answering(self._stop_pressed))
         self.url = page_url(host, self.server.get_port(), guard.token)
@@ -217,7 +222,19 @@ class Pages:
         if self._node.context.ok() and not self._closed:
             self._bell.trigger()
 
+    def show(self) -> None:
+        """Open the page in the browser of this desktop.
+
+        All users can read the arguments of programs, so the browser is given a file that leads to the page.
+        """
+        self._folder = tempfile.TemporaryDirectory(prefix='ik_viewer_')  # for this user only
+        file = Path(self._folder.name, 'ik_viewer.html')
+        file.write_text(f'<meta http-equiv="refresh" content="0; url={self.url}">', encoding='utf-8')
+        threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()  # it may wait for it
+
     def close(self) -> None:
         """Close every connection and the port."""
+        if self._folder is not None:
+            self._folder.cleanup()
         self._closed = True
         stop_server(self.server)

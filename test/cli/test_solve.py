@@ -172,7 +172,7 @@ def test_inspect_says_what_other_arms_cannot_do(path, tip, said):
     path = shared_path('arms', f'{path}.urdf') if isinstance(path, str) else path
     text = told('--tip-link', tip, program=inspect, path=path)
     assert [words for words in said if not re.search(words, text, re.MULTILINE)] == [], text
-    assert ('varied independently' in text) == (tip == 'panda_hand_tcp')
+    assert ('in many directions' in text) == (tip == 'panda_hand_tcp')
 
 
 # --- as programs ---------------------------------------------------------------------------------------

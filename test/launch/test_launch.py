@@ -173,6 +173,9 @@ def test_what_cannot_be_is_told_in_one_line(given: dict[str, str], said: str) ->
 def test_the_page_has_its_port_and_a_launch_file_around_may_name_a_port_as_it_likes():
     assert starts(viewer='true', page_port='8081')['ik_viewer'].parameters['page_port'] == 8081
     assert 'page_port' not in starts(viewer='true')['ik_viewer'].parameters, 'it would override params_file'
+    page = starts(viewer='true', host='0.0.0.0', mesh_path='/meshes', shadows='false')['ik_viewer'].parameters
+    assert (page['host'], page['mesh_path'], page['shadows']) == ('0.0.0.0', '/meshes', False)
+    assert starts(viewer='true', shadows='true')['ik_viewer'].parameters['shadows'] is True
     assert 'ik_servos' in starts(port='emulated', serial_port='emulated')
     assert 'ik_viewer' in starts(port='8081', page_port='8081', viewer='true')
 

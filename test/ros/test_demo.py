@@ -45,6 +45,7 @@ def test_every_option_of_ik_demo_is_a_variable_of_make():
         'on_exit': 'release',
         'zero_from': 'homing',
         'torque': 'false',
+        'shadows': 'false',
     }
     made = make('demo', *(f'{name.upper()}={value}' for name, value in given.items()))
     options = ik_demo.parse(shlex.split(made.stdout.replace('\\\n', ' ').strip().splitlines()[-1])[1:])

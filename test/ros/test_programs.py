@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,11 +20,13 @@ from small_arm import ARM_JOINTS, PARAMETERS, arm_urdf
 from stepped import world
 
 from ik_node.control.settings import ArmSettings
-from ik_node.ros.programs import goto
+from ik_node.ros.programs import goto, services
 from ik_node.ros.programs.goto import Goto
 from ik_node.ros.programs.play import main
 from ik_node.ros.programs.player import SPEED, Player
+from ik_node.ros.programs.track_player import GoalsNode
 from ik_node.teach.program import LINE, Point, Program
+from ik_node.tracks import NO_TRACK
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +64,32 @@ def test_it_waits_for_the_end_and_gives_the_reason(capsys, arguments, code, word
 def test_a_signal_stops_the_arm(client, how):
     client.world.once(lambda: abs(client.position('yaw')[0]) > 0.1, lambda: signal.raise_signal(how))
     assert goto.main(list(FAR)) == 130
-    client.wait_said('stopped; call ~/resume')
+    client.wait_said('stopped; run ik_resume or call ~/resume')
+
+
+def test_it_ends_a_track_before_it_sends_a_goal(client, capsys):
+    with closing(GoalsNode(context=client.world.context, cli_args=['--ros-args', '-p', 'track:=circle'])) as goals:
+        assert goto.main(list(GOAL)) == 0
+        assert goals.get_parameter('track').value == NO_TRACK
+    assert 'ik_goals ends its track circle' in capsys.readouterr().out
+
+
+def test_an_arm_is_stopped_resumed_and_watched_without_ros2(client, capsys):
+    assert services.status([]) == 0
+    assert 'effective DoF' in capsys.readouterr().out
+    assert services.stop([]) == 0
+    client.wait_said('stopped; run ik_resume')
+    assert services.status([]) == 1
+    assert 'stopped; run ik_resume' in capsys.readouterr().out
+    assert goto.main(list(GOAL)) == 1
+    assert services.resume([]) == 0
+    assert goto.main(list(GOAL)) == 0
+    assert services.status([]) == 0
+    out = capsys.readouterr().out
+    assert 'arrived' in out
+    assert 'the solution misses the goal by 0.000 mm' in out
+    assert services.stop(['--tool', 'nowhere']) == 2
+    assert 'there is no service' in capsys.readouterr().err
 
 
 def test_it_ends_when_another_goal_replaces_its_own(client, capsys):
@@ -190,7 +218,7 @@ def test_a_signal_stops_a_program(played: Client, start: Start, program: Program
     moves = lambda: any('moving' in status.message for status in played.statuses)  # noqa: E731
     played.world.once(moves, lambda: signal.raise_signal(signal.SIGINT))
     assert start(slow, '--loops', '0') == 130
-    played.wait_said('stopped; call ~/resume')
+    played.wait_said('stopped; run ik_resume or call ~/resume')
     assert not arrivals(played)
     assert speed(played) == 0.5
 

@@ -160,7 +160,7 @@ def test_the_card_has_goal_and_tool_in_numbers(robot: RobotSide, page: Page, see
 
 def test_resume_is_offered_while_the_arm_is_stopped(robot: RobotSide, page: Page, seed: Arm) -> None:
     assert page.control('Resume')['disabled']
-    robot.report('stopped; call ~/resume to continue', status='stopped', state='stopped')
+    robot.report('stopped; run ik_resume or call ~/resume to continue', status='stopped', state='stopped')
     page.wait(lambda: not page.control('Resume')['disabled'], 'the button')
     assert 'Stopped; press Resume to continue' in page.text()
     robot.report(seed.describe(), status='holding', state='ready')

@@ -28,12 +28,13 @@ from ik_node.ros.parameters import RemoteParameters
 from ik_node.ros.run import Spinner, begin
 from ik_node.ros.sessions import join
 from ik_node.steady import steady
-from ik_node.tracks import tip_pose
+from ik_node.tracks import NO_TRACK, tip_pose
 
 PATIENCE = 10.0  # [s] for ik_node to appear, and to answer
 STATUS_QOS = QoSProfile(depth=100)
 ENDS = ('arrived', 'held', 'stopped')
 ARM = 'ik_node'
+TRACK = 'track'  # parameter of ik_goals
 SILENT = f'{ARM} exists, but has not responded within {PATIENCE:g} s. {OTHER_USER}'
 
 
@@ -89,6 +90,7 @@ class Goto:
             self.spinner.spin(0.1)
         if refused := neighbours.foreign():
             raise InputError(refused)
+        self._end_track()
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._stamp = stamp_text(message.header.stamp)
         publisher.publish(message)
@@ -112,6 +114,21 @@ class Goto:
             if not reporters & self._reporters():  # a node that was started later does not know the goal
                 raise InputError(f'{ARM} has ended or cannot be reached: there will be no more reports on the goal')
             self.spinner.spin(1.0)
+
+    def _end_track(self) -> None:
+        """End the track of ik_goals, whose next goal would replace this one."""
+        publishers = graph.publishing_nodes(self._node, self._node.resolve_topic_name(f'{self._prefix}goal_pose'))
+        if not any(name.endswith('/ik_goals') for name in publishers):
+            return
+        remote = RemoteParameters(self._node, f'{self._prefix}ik_goals', [TRACK])
+        self._wait(lambda: remote.available, '')
+        remote.refresh()
+        self._wait(lambda: not remote.reading, 'ik_goals does not respond')
+        track = remote.values.get(TRACK, NO_TRACK)
+        if track != NO_TRACK:
+            say(f'ik_goals ends its track {track}')
+            remote.set(**{TRACK: NO_TRACK})
+            self._wait(lambda: not remote.busy, 'ik_goals does not respond')
 
     def _replaced(self) -> str:
         sentence = 'another goal has replaced this one'

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ik_stop, ik_resume and ik_status: stop an arm, let it continue, and print its state, without ros2."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import rclpy
+from diagnostic_msgs.msg import DiagnosticStatus
+from std_srvs.srv import Trigger
+
+from ik_node.arguments import PlainParser
+from ik_node.console import run, say, without_ros
+from ik_node.errors import InputError
+from ik_node.ros.conversions import report_values
+from ik_node.ros.interfaces import LATCHED, subscribe
+from ik_node.ros.run import Spinner, begin
+from ik_node.ros.sessions import DOMAIN, join, sessions
+from ik_node.steady import steady
+
+PATIENCE = 10.0  # [s] for ik_node to appear, and to answer
+ARM = 'ik_node'
+STANDING = ('stopped', 'faulted', 'waiting', 'inactive', 'unconfigured')
+
+
+class Services:
+    """A node for a few calls of ik_node."""
+
+    def __init__(self, program: str, tool: str) -> None:
+        """tool: its name where there are several."""
+        self._node = rclpy.create_node(program)
+        self._spinner = Spinner(self._node)
+        self._prefix = f'{ARM}/{tool}/' if tool else f'{ARM}/'
+
+    def close(self) -> None:
+        """End the node."""
+        self._node.destroy_node()
+
+    def call(self, name: str) -> tuple[bool, str]:
+        """Call a service and return whether it has done so, and its message. Raises InputError without ik_node."""
+        client = self._node.create_client(Trigger, self._prefix + name)
+        self._wait(client.service_is_ready, f'there is no service {client.srv_name}')
+        future = client.call_async(Trigger.Request())
+        self._wait(future.done, 'it does not respond')
+        return future.result().success, future.result().message
+
+    def status(self) -> DiagnosticStatus:
+        """Return the last report of ik_node. Raises InputError without ik_node."""
+        reports: list[DiagnosticStatus] = []
+        topic = f'{self._prefix}status'
+        subscribe(self._node, DiagnosticStatus, topic, reports.append, LATCHED)
+        self._wait(lambda: reports, f'nothing is published on {topic}')
+        return reports[-1]
+
+    def _wait(self, condition: Callable[[], Any], otherwise: str) -> None:
+        end = steady() + PATIENCE
+        while not condition():
+            if steady() > end:
+                raise InputError(f'{ARM} is not running in {DOMAIN}={os.environ.get(DOMAIN, "0")}: {otherwise}')
+            self._spinner.spin(0.1)
+
+
+def stop(given: Sequence[str] | None = None) -> int:
+    """Stop the arm. Return 0 once ik_node has taken the stop, 1 if it has not, 2 without ik_node."""
+    return _main('ik_stop', 'Stop the arm; ik_resume lets it continue.', _stop, given)
+
+
+def resume(given: Sequence[str] | None = None) -> int:
+    """Let the arm accept goals after a stop or a fault. Return 0, 1 if ik_node refuses, 2 without ik_node."""
+    return _main('ik_resume', 'Let the arm accept goals again after a stop or a fault.', _resume, given)
+
+
+def status(given: Sequence[str] | None = None) -> int:
+    """Print what the arm does. Return 0, 1 if it accepts no goals, 2 without ik_node."""
+    return _main('ik_status', 'Print what the arm does, and how the last goal went.', _status, given)
+
+
+def _main(program: str, description: str, act: Callable[[str, str], int], given: Sequence[str] | None) -> int:
+    parser = PlainParser(
+        prog=program,
+        description=description,
+        epilog=f'examples: {program}; {program} --tool left',
+    )
+    parser.add_argument('--tool', default='', help='name of the tool, where there are several (default: all)')
+    arguments: argparse.Namespace = parser.parse_args(without_ros(sys.argv[1:] if given is None else given))
+    return run(act, program, arguments.tool)
+
+
+def _stop(program: str, tool: str) -> int:
+    """Stop the arm, or all arms of this user if several sessions run: a stop must not wait for a choice."""
+    found = [] if os.environ.get(DOMAIN) else sessions()
+    if len(found) < 2:
+        return _call(program, tool, 'stop')
+    codes = []
+    for one in found:
+        os.environ[DOMAIN], os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = str(one.domain), 'LOCALHOST'
+        say(f'{program}: {one}')
+        codes.append(run(_call, program, tool, 'stop'))
+    return max(codes)
+
+
+def _resume(program: str, tool: str) -> int:
+    return _call(program, tool, 'resume')
+
+
+def _call(program: str, tool: str, name: str) -> int:
+    def act(services: Services) -> int:
+        done, message = services.call(name)
+        say(message, sys.stdout if done else sys.stderr)
+        return 0 if done else 1
+
+    return _with_services(program, tool, act)
+
+
+def _status(program: str, tool: str) -> int:
+    def act(services: Services) -> int:
+        report = services.status()
+        values = report_values(report)
+        say(report.message)
+        errors = ' and '.join(
+            f'{1e3 * value:.3f} mm' if key == 'position_error' else f'{value:.5f} rad'
+            for key in ('position_error', 'direction_error')
+            if (value := float(values.get(key) or 'nan')) == value
+        )
+        if errors:
+            say(f'the solution misses the goal by {errors}')
+        return 1 if values.get('state') in STANDING else 0
+
+    return _with_services(program, tool, act)
+
+
+def _with_services(program: str, tool: str, act: Callable[[Services], int]) -> int:
+    join(program)
+    begin()
+    services = Services(program, tool)
+    try:
+        return act(services)
+    finally:
+        services.close()
+        rclpy.utilities.try_shutdown()
