@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ik_node import kernels
-from ik_node.checks import Array, real_array, unit_vector, vector3, whole
+from ik_node.checks import Array, read_axis, real_array, unit_vector, vector3, whole
 from ik_node.errors import ChainError, InputError, escaped, quoted, safe_repr, titled
 from ik_node.kernels import arrays
 from ik_node.model.ball import nothing_left
@@ -296,13 +297,15 @@ class Arm:
         self,
         robot: Robot,
         tip_link: str | None = None,
-        tool_axis: ArrayLike = (0.0, 0.0, 1.0),
+        tool_axis: ArrayLike | str | None = None,
         tool_point: ArrayLike = (0.0, 0.0, 0.0),
         base_link: str | None = None,
     ) -> None:
         """Build from a robot read by read_urdf.
 
-        tip_link: default as in default_tip. base_link: default the root. Raises UrdfError for links or joints
+        tip_link: default as in default_tip. base_link: default the root. tool_axis: unit vector, or a name such as
+        'x' or '-z'; None: z, with a Python warning unless the tip link is tool0, whose z axis is the approach axis
+        by convention (ROS-Industrial). Raises UrdfError for links or joints
         that do not form an arm, or more than MOST_JOINTS joints, InputError for arguments of a wrong type, a
         tool_axis that is not of unit length and a tool_point that is not finite or beyond LARGEST.
         """
@@ -312,10 +315,15 @@ class Arm:
         self.name = robot.name
         self.base_link = robot.root if base_link is None else base_link
         self.tip_link, note = default_tip(robot) if tip_link is None else (tip_link, None)
-        self.tool_axis = frozen(unit_vector('tool_axis', tool_axis))
+        guessed, tool_axis = tool_axis is None, 'z' if tool_axis is None else tool_axis
+        axis = read_axis('tool_axis', tool_axis) if isinstance(tool_axis, str) else tool_axis
+        self.tool_axis = frozen(unit_vector('tool_axis', axis))
         self.tool_point = frozen(vector3('tool_point', tool_point))
         self.tool_lateral = frozen(_lateral_of(self.tool_axis))
         chain = robot.chain(self.tip_link, self.base_link)
+        if guessed and self.tip_link != 'tool0':
+            where = f'the z axis of link {quoted(self.tip_link)} is taken as the direction of the tool'
+            warnings.warn(f"{where}; if it is another one, say so: tool_axis='x'", stacklevel=2)
         drivers = {joint.name: robot.driver(joint.name) for joint in chain if joint.type != 'fixed'}
         if len(drivers) > MOST_JOINTS:
             raise ChainError(
@@ -356,6 +364,10 @@ class Arm:
     ) -> Arm:
         """Read a .urdf or .xacro file; xacro_args such as {'dof': 5} or 'dof:=5', further ones as for Arm."""
         return cls(read_file(path, xacro_args), tip_link, **tool)
+
+    def __repr__(self) -> str:
+        axis = ', '.join(f'{value:g}' for value in self.tool_axis)
+        return f'<Arm {self.name}: {self.n} joints from {self.base_link} to {self.tip_link}, tool axis ({axis})>'
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore a copied or unpickled state: numpy does not keep the read-only flag."""

@@ -383,6 +383,10 @@ class IkSolver:
             return self.arm.middle.copy()
         return self.arm.checked(seed, 'seed')
 
+    def __repr__(self) -> str:
+        form = 'a closed form' if self.closed_form else 'elimination' if self.elimination else 'a search'
+        return f'<IkSolver of {self.arm.name}: {self.arm.n} joints, method {self.method}, solutions by {form}>'
+
     def solve(self, goal: Goal, seed: ArrayLike | None = None, time_budget: float | None = None) -> Solution:
         """Find one configuration for goal, near seed (n,) where possible (default: mid-range).
 

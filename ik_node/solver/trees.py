@@ -250,7 +250,7 @@ def find_trunk(tree: Tree, names: Sequence[str], options: Array) -> Trunk | None
         link = next(joint.child for joint in chain if joint.name == arm.joint_names[count - 1])
         try:
             limb = Arm(tree.robot, arm.tip_link, arm.tool_axis, arm.tool_point, link)
-            trunk = Arm(tree.robot, link, base_link=arm.base_link)
+            trunk = Arm(tree.robot, link, 'z', base_link=arm.base_link)
         except UrdfError:
             return None
         form = recognise(limb)

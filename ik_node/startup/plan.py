@@ -445,7 +445,7 @@ def checked_arm(robot: Robot, links: Mapping[str, str], tool: Mapping[str, Any],
     """
     # The parameter file may name a tip link where no default is unique.
     try:
-        return Arm(robot, **links, **tool)
+        return Arm(robot, **links, **{'tool_axis': 'z', **tool})
     except IkError:
         if known or 'tip_link' in links:
             raise

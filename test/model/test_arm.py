@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 
@@ -312,3 +313,17 @@ def test_the_parallelograms_of_a_real_arm_keep_their_room(shared, arms_index):
     chain = Arm.from_file(shared / 'arms' / 'magician.urdf', 'magician_link_gripper_core')
     assert chain.upper[chain.joint_names.index('magician_joint_2')] == pytest.approx(math.pi / 2)
     assert arms_index['magician']['tips'][0]['joints'] == list(chain.joint_names)
+
+
+def test_an_axis_is_named_and_a_guess_is_said():
+    with pytest.warns(UserWarning, match='the z axis of link "tip"'):
+        guessed = Arm.from_urdf(MIXED)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        named = Arm.from_urdf(MIXED, tool_axis='-x')
+    assert guessed.tool_axis.tolist() == [0.0, 0.0, 1.0]
+    assert named.tool_axis.tolist() == [-1.0, 0.0, 0.0]
+    assert repr(named) == f'<Arm {named.name}: {named.n} joints from {named.base_link} to tip, tool axis (-1, 0, 0)>'
+    assert named.name in repr(IkSolver(named))
+    with pytest.raises(InputError, match='one of x, -x'):
+        Arm.from_urdf(MIXED, tool_axis='up')

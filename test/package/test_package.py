@@ -214,7 +214,7 @@ from small_arm import GOOD
 with tempfile.NamedTemporaryFile('w', suffix='.urdf') as file:
     file.write(GOOD)
     file.flush()
-    Arm.from_file(file.name)
+    Arm.from_file(file.name, tool_axis='z')
 print({'yourdfpy', 'trimesh', 'networkx', 'scipy', 'xacro', 'yaml'} & set(sys.modules))
 """
 
