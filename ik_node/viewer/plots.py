@@ -217,6 +217,7 @@ class Plots(Section):
             self._show = self.gui.add_checkbox('Show plots', False, hint=f'The last {LENGTH:g} s.')
             self._pause = self.gui.add_checkbox('Look back', False, visible=False, hint=HINT)
             self._time = self.gui.add_slider('Time [s]', -LENGTH, 0.0, 0.1, 0.0, visible=False)
+            self._legend = self.gui.add_html('', visible=False)
             self._values = self.gui.add_html('', visible=False)  # at the time that users look back at
         self._charts: list[Chart] = []
         self._charted: Arm | None = None  # the arm of the charts
@@ -279,9 +280,12 @@ class Plots(Section):
         for chart in self._charts:
             chart.remove()
         self._charts, self._charted = [], arm
+        update(self._legend, visible=arm is not None)
         if arm is None:
             return
         joints = arm.joint_names
+        lines = ''.join(panel.legend((LINES[k % 8], name)) for k, name in enumerate(joints))
+        self._legend.content = panel.box(lines)
         with self.folder:
             self._charts = [
                 Chart(self.gui, 'Joints, % of their ranges', joints, limits=True),

@@ -663,10 +663,10 @@ COLOURS: tuple[Colour, ...] = (
     (71, 85, 105),
     (8, 145, 178),
 )
-HINT = (
-    'Largest joint move · how far the joint that is nearest to a limit, by share of its range, is from it · '
-    'least gap between links. A click moves the arm.'
-)
+HINT = 'How far the joint turns that moves most, which joint is nearest to a limit, and a small gap between links. '
+HINT += 'A click moves the arm.'
+SMALL_GAP = 0.03  # [m] between links, below which it is shown
+BENT = 0.3  # least share of a bend that is upwards or downwards, for it to be called so
 
 
 class SolutionsPanel:
@@ -835,12 +835,27 @@ def shortfalls(nearest: Solution) -> list[str]:
 def _figures(choice: Choice, arm: Arm, q: Array) -> str:
     moves = np.abs(choice.q - q)
     largest = int(moves.argmax())
-    parts = [f'{amount(float(moves[largest]), bool(arm.prismatic[largest]))}']
+    parts = [posture(arm, choice.q), f'moves {amount(float(moves[largest]), bool(arm.prismatic[largest]))}']
     if choice.joint is not None and choice.to_limit >= 0.0:
-        parts.append(f'{amount(choice.to_limit, bool(arm.prismatic[choice.joint]))}')
-    if choice.clearance is not None and choice.clearance >= 0.0:
-        parts.append(f'{1e3 * choice.clearance:.0f} mm')
-    return ' · '.join(parts)
+        left = amount(choice.to_limit, bool(arm.prismatic[choice.joint]))
+        parts.append(f'{arm.joint_names[choice.joint]} {left} to limit')
+    if choice.clearance is not None and 0.0 <= choice.clearance < SMALL_GAP:
+        parts.append(f'gap {1e3 * choice.clearance:.0f} mm')
+    return ' · '.join(filter(None, parts))
+
+
+def posture(arm: Arm, q: Array) -> str:
+    """Return which way an arm at q (n,) bends between its base and its tool, '' if it is straight."""
+    points = arm.skeleton(q)
+    line = points[-1] - points[0]
+    along = (points - points[0]) @ line / max(float(line @ line), 1e-12)
+    aside = points - points[0] - np.clip(along, 0.0, 1.0)[:, None] * line
+    far = aside[int(np.linalg.norm(aside, axis=1).argmax())]
+    bend = float(np.linalg.norm(far))
+    if bend < 0.02 * arm.reach:
+        return ''
+    up = far[2] / bend
+    return 'elbow up' if up > BENT else 'elbow down' if up < -BENT else 'elbow aside'
 
 
 PERIOD = 0.06  # [s] from one list to the next while the goal moves
@@ -851,10 +866,10 @@ DRIFT = 5e-3  # the same while there is no goal and the gizmo follows the tool, 
 REST = 0.5  # [s] after which joints that have moved less than STILL are at rest
 BRIGHT, FAINT, BARRED = (
     0.8,
-    0.22,
+    0.35,
     0.16,
 )  # opacities: of the chosen ghost, of others, of those that are forbidden
-MOST_BARRED = 8  # ghosts
+MOST_BARRED = 3  # ghosts
 
 
 class ListingResult(NamedTuple):

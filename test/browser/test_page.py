@@ -228,9 +228,12 @@ def test_a_stop_without_a_connection_is_told_and_sent_when_there_is_one(seen: Se
         try:
             button.click()
             page.wait(lambda: button.text == 'Not stopped: no connection', 'the warning')
+            notice = page.driver.find_element('id', 'notice')
+            assert 'No connection to ik_viewer' in notice.text
         finally:
             viewer.process.send_signal(signal.SIGCONT)
         page.wait(lambda: button.text == 'Stop', 'the stop')
+        assert not notice.text
     page.wait(lambda: 'press Resume' in page.words(), 'the arm that was stopped')
     resume(page)
     node.process.send_signal(signal.SIGINT)

@@ -127,7 +127,11 @@ def test_rows_are_the_solutions_nearest_first(page: Page, listing: Listing) -> N
     moves = [np.degrees(np.abs(choice.q - here).max()) for choice in listing.allowed]
     rows = shown_rows(page)
     assert [row.split(':')[0] for row in rows] == [str(k + 1) for k in range(len(rows))]
-    assert [float(row.split(': ')[1].split('°')[0]) for row in rows] == pytest.approx(moves, abs=0.6)
+    assert [float(row.split('moves ')[1].split('°')[0]) for row in rows] == pytest.approx(moves, abs=0.6)
+    elbows = [ARM.skeleton(choice.q)[2] for choice in listing.allowed]
+    heights = [elbow[2] for elbow in elbows]
+    assert 'elbow up' in rows[int(np.argmax(heights))]
+    assert 'elbow up' not in rows[int(np.argmin(heights))]
 
 
 @pytest.mark.parametrize('row', [1, 3])
@@ -174,8 +178,8 @@ def test_the_list_is_sorted_again_once_the_arm_rests_elsewhere(page: Page, robot
     goal = listing.allowed[2].q
     assert np.allclose(asked_by(lambda: press(page, 2), robot, page), goal, atol=1e-6)
     robot.move(**dict(zip(ARM.joint_names, goal.tolist(), strict=True)))
-    page.wait(lambda: shown_rows(page)[0].startswith('1: 0°'), 'the list from there')
-    moves = [float(row.split(': ')[1].split('°')[0]) for row in shown_rows(page)]
+    page.wait(lambda: 'moves 0°' in shown_rows(page)[0], 'the list from there')
+    moves = [float(row.split('moves ')[1].split('°')[0]) for row in shown_rows(page)]
     assert moves == sorted(moves)
 
 
