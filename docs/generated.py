@@ -42,6 +42,9 @@ PROGRAMS = {
     'ik_export': 'ik_node.tools.export.program',
     'ik_servo_check': 'ik_node.servos.check.program',
     'ik_goto': 'ik_node.ros.programs.goto',
+    'ik_stop': 'ik_node.ros.programs.services:stop',
+    'ik_resume': 'ik_node.ros.programs.services:resume',
+    'ik_status': 'ik_node.ros.programs.services:status',
     'ik_play': 'ik_node.ros.programs.play',
     'ik_demo': 'ik_node.startup.demo',
 }
@@ -121,14 +124,15 @@ def programs() -> str:
     from ik_node.ros.programs.teleop_keys import HELP
 
     lines = ['# Options of the programs', '']
-    for program, module in PROGRAMS.items():
+    for program, place in PROGRAMS.items():
+        module, _, function = place.partition(':')
         printed = io.StringIO()
         with (
             contextlib.redirect_stdout(printed),
             contextlib.suppress(SystemExit),
             patch('sys.argv', [program]),
         ):
-            import_module(module).main(['--help'])
+            getattr(import_module(module), function or 'main')(['--help'])
         lines += [f'## {program}', '', '```text', printed.getvalue().rstrip(), '```', '']
     lines += ['## ik_teleop', '', 'Parameter `tool`: the name of the tool on a robot with several. Keys:', '']
     lines += ['```text', HELP.rstrip(), '```', '']
