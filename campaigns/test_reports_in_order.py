@@ -50,7 +50,7 @@ def test_a_fault_at_any_step_of_another_report_is_not_followed_by_an_older_state
         for timer in client.served.timers:
             timer.cancel()
         tool._pace = SimpleNamespace(add=lambda report: heard.append(report), publish_due=lambda: None)
-        queue = tool.own._reports
+        queue = tool.own_controller._reports
 
         def delivered():  # by whatever thread
             with queue._lock:
@@ -58,7 +58,7 @@ def test_a_fault_at_any_step_of_another_report_is_not_followed_by_an_older_state
 
         for number in range(1, 2000):
             heard = []
-            fault = threading.Thread(target=tool.own.fault, args=['made up'])
+            fault = threading.Thread(target=tool.own_controller.fault, args=['made up'])
 
             def begin(fault=fault):
                 fault.start()
@@ -73,7 +73,7 @@ def test_a_fault_at_any_step_of_another_report_is_not_followed_by_an_older_state
             after = heard[[report.state for report in heard].index(State.FAULTED) :]
             assert {report.state for report in after} == {State.FAULTED}, number
             assert {report.phase for report in after} <= {'faulted', 'rejected'}, number
-            tool.own.resume()
+            tool.own_controller.resume()
             client.wait(delivered, 'the end of all deliveries')
         assert number > 50
         assert [report.state for report in heard] == [State.HOLDING]

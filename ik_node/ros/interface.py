@@ -519,8 +519,8 @@ class NodeContext:
 class ToolInterface:
     """The topics and services of one tool.
 
-    tool: its name, empty if there is only one; prefix of the names of topics and services. own: its
-    controller. Tools that share joints are moved by the controller of the first of them, leader.
+    tool: its name, empty if there is only one; prefix of the names of topics and services. group: the tools
+    that share joints with it, and itself; the controller of the first one moves all of them.
     """
 
     def __init__(
@@ -530,7 +530,7 @@ class ToolInterface:
         settings: Callable[[], ArmSettings],
         outputs: Callable[[ToolInterface], Sequence[Output]],
     ) -> None:
-        """outputs: gives those of the own controller, once."""
+        """outputs: gives those of own_controller, once."""
         self.tool = tool
         self._node, self._time, self._send_now = shared.node, shared.time, shared.send_now
         self._inbox, self._statistics = shared.inbox, shared.statistics
@@ -543,39 +543,42 @@ class ToolInterface:
         self._on_its_way = False  # at the last setpoint
         self._stopped = False  # a stop was requested, and no resume since
         self._pace = ReportPace(self._publish)
-        self._members = [self]  # the tools that this controller moves
         self._status = interfaces.STATUS.publisher(node, prefix)
         self._goal_state = interfaces.GOAL_STATE.publisher(node, prefix)
         self.markers = GoalMarkers(interfaces.MARKERS.publisher(node, prefix))
-        self.leader = self
-        self.own = ArmController(self._on_report, outputs(self), shared.robot)
+        self.group = [self]
+        self.own_controller = ArmController(self._on_report, outputs(self), shared.robot)
         for topic, kind in GOALS.items():
             store = partial(self._store, topic.named(prefix), kind)
             topic.subscription(node, store, prefix, refuse=store)
         Projection(node, prefix, self.goals, shared.queries)
-        self.teleop = TeleopInterface(node, prefix, self.own, frames, shared.time, settings)
+        self.teleop = TeleopInterface(node, prefix, self.own_controller, frames, shared.time, settings)
         interfaces.HOME.provide(node, answered(self.home), prefix)
         interfaces.STOP.provide(node, answered(self.stop), prefix, by=urgent)
-        offer_resume(shared, self.resume, prefix, lambda: self.leader.own.needed)
+        offer_resume(shared, self.resume, prefix, lambda: self.controller.needed)
         interfaces.HAND_GUIDE.provide(node, self._hand_guide, prefix, by=urgent)
 
     def close(self) -> None:
         """End what moves the arm."""
         self.teleop.close()
 
-    def bind(self, members: Sequence[ToolInterface]) -> None:
-        """Move these tools, of which this is the first, with the own controller."""
-        self._members = list(members)
-        for member in members:
-            member.leader = self
-            member.teleop.reject(SHARED if len(members) > 1 else '')
-        if any(member._stopped for member in members):
-            self.own.stop()
+    def lead(self, group: list[ToolInterface]) -> None:
+        """Move the tools of a group, of which this is the first, with its own controller."""
+        for tool in group:
+            tool.group = group
+            tool.teleop.reject(SHARED if len(group) > 1 else '')
+        if any(tool._stopped for tool in group):
+            self.own_controller.stop()
 
     @property
     def leads(self) -> bool:
         """Whether its own controller moves it."""
-        return self.leader is self
+        return self.group[0] is self
+
+    @property
+    def controller(self) -> ArmController:
+        """The controller that moves it."""
+        return self.group[0].own_controller
 
     def label(self, text: str) -> str:
         """Return text for the log, prefixed with the name of the tool."""
@@ -583,7 +586,7 @@ class ToolInterface:
 
     def snapshot(self) -> Snapshot | None:
         """Return the present state of the arm; None before the first one."""
-        return self.leader.own.snapshot(self.tool)
+        return self.controller.snapshot(self.tool)
 
     def renew(self, arm: Arm, replaced: bool) -> None:
         """Complete the switch to a new robot: goals for the previous one are void."""
@@ -602,30 +605,30 @@ class ToolInterface:
 
     def home(self) -> ServiceResult:
         """Move to the home position; return whether the arm is ready, and a sentence."""
-        if not self.leader.own.ready:
-            return False, self.leader.own.condition()[1]
+        if not self.controller.ready:
+            return False, self.controller.condition()[1]
         self._inbox.put(HomeRequest(self.tool, f'~/{self.prefix}home'))
         return True, 'moving to the home position'
 
     def stop(self) -> ServiceResult:
         """Stop until resume."""
         self._stopped = True
-        for member in self.leader._members:
-            self._inbox.clear(member.tool)
-        self.leader.own.stop()
+        for tool in self.group:
+            self._inbox.clear(tool.tool)
+        self.controller.stop()
         return True, f'stopping; call ~/{self.prefix}resume to continue'
 
     def resume(self) -> ServiceResult:
         """Accept goals again."""
-        result = self._tried(self.leader.own.resume)
+        result = self._tried(self.controller.resume)
         if result[0]:
-            for member in self.leader._members:
-                member._stopped = False
+            for tool in self.group:
+                tool._stopped = False
         return result
 
     def _hand_guide(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         """Begin or end hand guiding."""
-        guided = self._tried(lambda: self.leader.own.guide(request.data, self._time.now()))
+        guided = self._tried(lambda: self.controller.guide(request.data, self._time.now()))
         response.success, response.message = guided
         return response
 
@@ -634,16 +637,16 @@ class ToolInterface:
             act()
         except InputError as error:
             return False, str(error)
-        return True, self.leader.own.condition()[1]
+        return True, self.controller.condition()[1]
 
     # Reports
 
     def _on_report(self, report: Report) -> None:
-        """Forward a report of the own controller: on a goal to its tool, else to all tools."""
-        tool = None if report.request is None else report.request.tool
-        for member in self._members:
-            if tool in (None, member.tool):
-                member.report(report, logged=report.logged and (tool is not None or member is self))
+        """Forward a report of the own controller: on a goal to its tool, else to all tools that it moves."""
+        name = None if report.request is None else report.request.tool
+        for tool in self.group if self.leads else [self]:
+            if name in (None, tool.tool):
+                tool.report(report, logged=report.logged and (name is not None or tool is self))
 
     def report(self, report: Report, logged: bool = True) -> None:
         """Publish the result of a goal or the state of the arm, and log problems."""
@@ -697,7 +700,7 @@ class ToolInterface:
     def moved(self) -> None:
         """Publish the progress of a moving arm when it is due; call it after each setpoint."""
         self.publish_due()
-        self._on_its_way = self.leader.own.state in ON_ITS_WAY
+        self._on_its_way = self.controller.state in ON_ITS_WAY
         if self._on_its_way and steady() >= self._state_due:
             self._publish_goal_state()
 
@@ -705,7 +708,7 @@ class ToolInterface:
         """Return the values of the arm for /diagnostics; condition: of the arm, as a sentence."""
         snapshot = self.snapshot()
         if snapshot is None:
-            return {'state': self.leader.own.state.value}
+            return {'state': self.controller.state.value}
         return arm_values(snapshot, self.last_report, condition)
 
 

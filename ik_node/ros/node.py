@@ -36,7 +36,7 @@ from std_srvs.srv import Trigger
 
 from ik_node import kernels
 from ik_node.control.arm_motion import JointArbiter
-from ik_node.control.controller import NO_MODEL, Inbox, Statistics
+from ik_node.control.controller import NO_MODEL, ArmController, Inbox, Statistics
 from ik_node.control.models import Models, build_models, check_models
 from ik_node.control.outputs import Output
 from ik_node.control.requests import Level, Request
@@ -79,111 +79,8 @@ from .neighbours import ARM, Card, Neighbours, digest
 from .parameters import declare_robot, on_change
 from .run import ClosableNode, SideNode, run
 
-SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 ENDS = (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_ACTIVE_SHUTDOWN)
 END_LABELS = ('deactivate', 'shutdown')
-
-
-class ManagedNode(LifecycleNode, ClosableNode):
-    """A node with four steps; options are those of rclpy's Node.
-
-    Subclasses fill in configure, activate, deactivate, rest and clean_up, and call start at the end of
-    __init__.
-    """
-
-    def __init__(self, name: str, **options: Any) -> None:
-        super().__init__(name, **options)
-        self._configured = self._active = False
-        wrap_change_state(self, self._answered)
-
-    def configure(self) -> None:
-        """Load and check the configuration of the node. Raises IkError."""
-
-    def activate(self) -> None:
-        """Start."""
-
-    def deactivate(self) -> None:
-        """Begin to come to rest."""
-
-    async def rest(self) -> None:
-        """Return at rest, or after a timeout; callbacks of the node continue to run."""
-
-    def clean_up(self) -> None:
-        """Undo configure."""
-
-    def start(self) -> None:
-        """Configure and activate the node without a manager. Raises IkError if it cannot be configured."""
-        self.configure()
-        self._configured = True
-        self.trigger_configure()
-        self.trigger_activate()
-
-    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Configure; FAILURE leaves the node unconfigured."""
-        try:
-            if not self._configured:
-                self.configure()
-        except IkError as error:
-            self.get_logger().error(str(error))
-            return FAILURE
-        self._configured = True
-        return super().on_configure(state)
-
-    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Activate."""
-        self.activate()
-        self._active = True
-        return super().on_activate(state)
-
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Deactivate, even if it takes longer to come to rest: the node could not be activated again."""
-        self._end()
-        return super().on_deactivate(state)
-
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Clean up."""
-        self._undo()
-        return super().on_cleanup(state)
-
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Come to rest before the end."""
-        self._end()
-        return super().on_shutdown(state)
-
-    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Come to rest, and be unconfigured afterwards."""
-        self._end()
-        self._undo()
-        return super().on_error(state)
-
-    def _answered(self, change: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-        """Return a callback for change_state that comes to rest first, and answers where change raises.
-
-        change is rclpy's callback. It calls on_deactivate, which cannot wait without keeping all other
-        callbacks waiting too.
-        """
-
-        async def callback(request: Any, response: Any) -> Any:
-            asked = request.transition
-            if self._active and (asked.label in END_LABELS if asked.label else asked.id in ENDS):
-                self.deactivate()
-                await self.rest()
-            try:
-                return change(request, response)
-            except RCLError as error:  # there is no such transition now
-                self.get_logger().error(f'change_state rejected: {error}', throttle_duration_sec=2.0)
-                response.success = False
-                return response
-
-        return callback
-
-    def _end(self) -> None:
-        self.deactivate()
-        self._active = False
-
-    def _undo(self) -> None:
-        self.clean_up()
-        self._configured = False
 
 
 class OnRest:
@@ -278,9 +175,9 @@ class GoalThreads:
 
     def _serve(self, tool: ToolInterface, waiting: Sequence[Request]) -> None:
         self._shared.statistics.count('superseded', max(0, len(waiting) - 1))
-        while waiting and tool.leader.own.resuming and not self._closing.wait(POLL):
+        while waiting and tool.controller.resuming and not self._closing.wait(POLL):
             pass
-        tool.leader.own.submit(*waiting)
+        tool.controller.submit(*waiting)
         if tool.markers.wait == 0.0:
             tool.markers.draw(tool.snapshot())
 
@@ -290,7 +187,7 @@ class GoalThreads:
         if taken is None:
             return False
         for tool in self._tools:
-            self._try(tool.leader.own.submit, *taken[2].get(tool.tool, []))
+            self._try(tool.controller.submit, *taken[2].get(tool.tool, []))
         return True
 
     def _try(self, act: Callable[..., None], *arguments: Any) -> None:
@@ -698,9 +595,7 @@ class DescriptionHandler:
             reason = error if expected else f'unexpected error, please report it: {error!r}'
             self.rejected = f'robot_description rejected: {reason}'
             self._text, self._rejected = (known, '') if before else ('', text)
-            for tool in self._tools:
-                if tool.leads:
-                    tool.own.tell(Level.ERROR, self.rejected, 'rejected', logged=tool is self._tools[0])
+            report_for_all(self._tools, Level.ERROR, self.rejected, 'rejected')
             if not expected:
                 raise
             return
@@ -713,8 +608,8 @@ class DescriptionHandler:
         """Pass every controller its model once its arm rests; False if the node ends before that."""
         for first, model in models.items():
             group = [tool for tool in self._tools if tool.tool in model.tools]
-            group[0].bind(group)
-            while not group[0].own.configure(model, partial(self._limits, first)):
+            group[0].lead(group)
+            while not group[0].controller.configure(model, partial(self._limits, first)):
                 if self._closing.wait(0.005):
                     return False
         return True
@@ -726,10 +621,10 @@ class DescriptionHandler:
     def _settle_in(self, models: Models, replaced: bool) -> None:
         """Complete the switch to a new robot: goals for the previous one are void."""
         for tool in self._tools:
-            leader = tool.leader.tool
-            arm = models[leader].tools[tool.tool].arm
+            first = tool.group[0].tool
+            arm = models[first].tools[tool.tool].arm
             tool.renew(arm, replaced)
-            workspace = Workspace.of(arm, self._settings().arms[leader].workspace)
+            workspace = Workspace.of(arm, self._settings().arms[first].workspace)
             self._log.info(tool.label(workspace.describe()))
         for model in models.values():
             for line in model.notes:
@@ -738,7 +633,7 @@ class DescriptionHandler:
 
 def _active(tool: ToolInterface) -> bool:
     """Whether the arm of a tool is active: it is commanded, or will be once it can."""
-    return tool.own.state not in (State.UNCONFIGURED, State.INACTIVE)
+    return tool.controller.state not in (State.UNCONFIGURED, State.INACTIVE)
 
 
 PATIENCE = 2.0  # [s] without a description or a clock after which it is logged
@@ -772,7 +667,7 @@ class Diagnostics:
         summary = self._shared.statistics.summary(period)
         for tool in self._tools:
             tool.publish_due()  # there are no setpoints while simulated time is paused
-            state = tool.leader.own.state  # read first: a later one has reports of its own
+            state = tool.controller.state  # read first: a later one has reports of its own
             level, message = self._condition(tool)
             if tool.leads:
                 self._remind(tool, state, level, message)
@@ -791,9 +686,7 @@ class Diagnostics:
         if now.stage is before.stage or not (now.compiled or now.reason):
             return
         level = Level.WARN if now.reason else Level.OK
-        for tool in self._tools:
-            if tool.leads:
-                tool.own.tell(level, str(now), logged=tool is self._tools[0])
+        report_for_all(self._tools, level, str(now))
 
     def _remind(self, tool: ToolInterface, state: State, level: Level, message: str) -> None:
         """Report a condition that lasts, and log it from time to time; state: in which it was found."""
@@ -801,7 +694,7 @@ class Diagnostics:
             return
         if message != self._announced.get(tool.tool):  # the controller has reported its own conditions
             silent = tool.snapshot() is None or self._shared.time.stands
-            if silent and not tool.own.tell(level, message, 'waiting', state):
+            if silent and not tool.controller.tell(level, message, 'waiting', state):
                 return
             self._since[tool.tool] = steady()
             self._remind_at[tool.tool] = steady() + REMINDER
@@ -811,13 +704,19 @@ class Diagnostics:
         self._announced[tool.tool] = message
 
     def _condition(self, tool: ToolInterface) -> tuple[Level, str]:
-        level, message = tool.leader.own.condition()
+        level, message = tool.controller.condition()
         if message == NO_MODEL and self._description_handler.rejected:
             return Level.ERROR, self._description_handler.rejected
         if message == NO_MODEL and self._description_handler.has_description:
             return Level.OK, 'preparing the arm'
         slow = NO_CLOCK if self._shared.time.stands else self._shared.inbox.slow if level is Level.OK else ''
         return (Level.WARN, slow) if slow else (level, message)
+
+
+def report_for_all(tools: Sequence[ToolInterface], level: Level, sentence: str, word: str = '') -> None:
+    """Report a sentence for every arm, and log it once; word: as for ArmController.tell."""
+    for number, tool in enumerate(tool for tool in tools if tool.leads):
+        tool.controller.tell(level, sentence, word, logged=number == 0)
 
 
 def offer_for_all(shared: NodeContext, tools: Sequence[ToolInterface]) -> None:
@@ -836,7 +735,7 @@ def offer_for_all(shared: NodeContext, tools: Sequence[ToolInterface]) -> None:
 
 def resumed(tool: ToolInterface) -> ServiceResult:
     """Resume an arm, unless it has not stopped."""
-    return (True, 'not stopped') if tool.own.state in READY else tool.resume()
+    return (True, 'not stopped') if tool.controller.state in READY else tool.resume()
 
 
 FINDING = 'looking for other programs that command this arm'
@@ -858,12 +757,14 @@ def output(name: str, context: OutputContext) -> Output:
     return FollowJointTrajectoryAction(context)
 
 
-class IkNode(ManagedNode):
+class IkNode(LifecycleNode, ClosableNode):
     """The node; options are those of rclpy's Node. Raises IkError if it cannot start with its parameters."""
 
     def __init__(self, gc_policy: GcPolicy | None = None, **options: Any) -> None:
         """gc_policy: the collector of the program, if it belongs to this node."""
         super().__init__('ik_node', **options)
+        self._configured = self._active = False  # active: it commands the arm, or will once it can
+        wrap_change_state(self, self._resting_first)
         self._settings = declare_robot(self)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._inbox, self._queries = Inbox(), Inbox()
@@ -874,7 +775,6 @@ class IkNode(ManagedNode):
 
         general = self._settings.general
         self._output_names = output_names(general.output)
-        self._leaves = False  # it serves the arm no longer once that rests
         self._commanded: list[str] = []  # topics and actions with commands
         self._picture: JointStates | None = None
         self._ignored = ''  # why the last message with measured joints is
@@ -955,8 +855,8 @@ class IkNode(ManagedNode):
             self._settings.arms[tool.tool].controller,
             self._time,
             self._clocks,
-            lambda reason: tool.own.fault(reason),
-            lambda *reference: tool.own.on_reference(*reference),
+            lambda reason: tool.own_controller.fault(reason),
+            lambda *reference: tool.own_controller.on_reference(*reference),
             self._commanded,
         )
         outputs = [output(name, context) for name in self._output_names if name != DISPLAY_ONLY]
@@ -984,7 +884,7 @@ class IkNode(ManagedNode):
         if self.closing:
             return
         met = self._neighbours
-        arms = [arm for tool in self._leaders if (arm := tool.snapshot())]
+        arms = [arm for controller in self._controllers if (arm := controller.snapshot())]
         joints = {name for arm in arms for name in arm.model.joints.names}
         about = {
             'joints': tuple(sorted(joints)[:MAX_JOINTS]),
@@ -997,15 +897,14 @@ class IkNode(ManagedNode):
         if not ahead:  # else it would replace that of the other program on its page
             self._descriptions.publish()
         for tool in self._tools:
-            tool.own.bar(ahead)
+            tool.own_controller.bar(ahead)
         self._refuse()
         for sentence in met.announce(self._watch.real):
-            for tool in self._leaders:
-                tool.own.tell(Level.WARN, sentence, logged=tool is self._leaders[0])
+            report_for_all(self._tools, Level.WARN, sentence)
 
     def _refuse(self) -> None:
         for tool in self._tools:
-            tool.own.refuse(self._neighbours.refusal(tool.leader.own.needed))
+            tool.own_controller.refuse(self._neighbours.refusal(tool.controller.needed))
 
     async def _clear_driver(self, joints: Sequence[str]) -> None:
         """End holds and faults of the drivers of these joints; none: of all joints."""
@@ -1047,44 +946,109 @@ class IkNode(ManagedNode):
         return self._closing.is_set()
 
     @property
-    def _leaders(self) -> list[ToolInterface]:
-        """The tools whose controllers move the robot."""
-        return [tool for tool in self._tools if tool.leads]
+    def _controllers(self) -> list[ArmController]:
+        """The controllers that move the robot: one for tools that share joints."""
+        return [tool.controller for tool in self._tools if tool.leads]
 
     @property
     def _unmeasured(self) -> bool:
-        return any(tool.own.state is State.WAITING for tool in self._leaders)
+        return any(controller.state is State.WAITING for controller in self._controllers)
 
     @property
     def _resting(self) -> bool:
-        return all(tool.own.resting for tool in self._tools)
+        return all(controller.resting for controller in self._controllers)
 
     # Lifecycle
 
-    def configure(self) -> None:
-        """Read the description from the parameters, or else wait for the topic. Raises IkError."""
-        self._descriptions.open(self._settings)
+    def start(self) -> None:
+        """Configure and activate the node without a manager. Raises IkError if it cannot be configured."""
+        self._configure()
+        self.trigger_configure()
+        self.trigger_activate()
 
-    def activate(self) -> None:
+    def _configure(self) -> None:
+        """Read the description from the parameters, or else wait for the topic. Raises IkError."""
+        if not self._configured:
+            self._descriptions.open(self._settings)
+        self._configured = True
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Configure; FAILURE leaves the node unconfigured."""
+        try:
+            self._configure()
+        except IkError as error:
+            self.get_logger().error(str(error))
+            return TransitionCallbackReturn.FAILURE
+        return super().on_configure(state)
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Allow commands."""
-        self._leaves = False
+        self._active = True
         self._neighbours.tell(since=time.time())
         self._mind_neighbours()
         for tool in self._tools:
-            tool.own.activate()
+            tool.own_controller.activate()
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Deactivate, even if it takes longer to come to rest: the node could not be activated again."""
+        self.deactivate()
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Let the next configuration read the description again."""
+        self._clean_up()
+        return super().on_cleanup(state)
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Come to rest before the end."""
+        self.deactivate()
+        return super().on_shutdown(state)
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Come to rest, and be unconfigured afterwards."""
+        self.deactivate()
+        self._clean_up()
+        return super().on_error(state)
+
+    def _resting_first(self, change: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        """Return a callback for change_state that comes to rest first, and answers where change raises.
+
+        change is rclpy's callback. It calls on_deactivate, which cannot wait without keeping all other
+        callbacks waiting too.
+        """
+
+        async def callback(request: Any, response: Any) -> Any:
+            transition = request.transition
+            ends = transition.label in END_LABELS if transition.label else transition.id in ENDS
+            if self._active and ends:
+                self.deactivate()
+                await self._rested()
+            try:
+                return change(request, response)
+            except RCLError as error:  # there is no such transition now
+                self.get_logger().error(f'change_state rejected: {error}', throttle_duration_sec=2.0)
+                response.success = False
+                return response
+
+        return callback
 
     def deactivate(self) -> None:
         """Bring the arm to rest within its limits, then send no commands."""
-        self._leaves = True
+        self._active = False
         for tool in self._tools:
-            tool.own.deactivate()
+            tool.own_controller.deactivate()
         self._rest.then(self._leave)  # another node must not command the arm while it still brakes
 
     def _leave(self) -> None:
-        if self._leaves:
+        if not self._active:
             self._neighbours.leave()
 
-    async def rest(self) -> None:
+    def _clean_up(self) -> None:
+        self._descriptions.close()
+        self._configured = False
+
+    async def _rested(self) -> None:
         """Return once the arm rests, or after BRAKING.
 
         Callbacks continue to run: the arm needs measurements, /clock and the responses of its controller.
@@ -1109,13 +1073,9 @@ class IkNode(ManagedNode):
         rested = threading.Event()
         self._rest.then(rested.set)
         if not rested.wait(0.0 if self._time.stands else BRAKING):
-            states = ', '.join(sorted({tool.leader.own.state.value for tool in self._leaders}))
+            states = ', '.join(sorted({controller.state.value for controller in self._controllers}))
             self.get_logger().error(f'ended while the arm was {states}')
         self._loop.close()
-
-    def clean_up(self) -> None:
-        """Let the next configure read the description again."""
-        self._descriptions.close()
 
     def close(self) -> None:
         """End the threads and the node."""
@@ -1127,8 +1087,8 @@ class IkNode(ManagedNode):
             tool.close()
         self._loop.close()
         if self.context.ok():
-            for tool in self._leaders:
-                tool.own.halt()
+            for controller in self._controllers:
+                controller.halt()
         self._goals.join()
         self._frames.close()
         self._urgent.close()
@@ -1157,14 +1117,14 @@ class IkNode(ManagedNode):
         if 'position_commands' in self._output_names and stamp is not None and self._clocks.agree:
             self._loop.begun(self._time.nanoseconds(stamp))
         measured = now - self._watch.age(stamp, now, seconds(message.header.stamp))
-        for tool in self._leaders:
-            tool.own.on_measured(positions, now, measured)
+        for controller in self._controllers:
+            controller.on_measured(positions, now, measured)
 
     def _look_for_measurements(self, changed: bool = False) -> None:
         if self._watch.poll(self._settings.general.wait_for_measured) or changed:
             for tool in self._tools:
-                tool.own.measured_by(self._watch.topic, self._watch.offered, self._ignored)
-                tool.own.expect_measured(self._watch.expected, self._watch.alone)
+                tool.own_controller.measured_by(self._watch.topic, self._watch.offered, self._ignored)
+                tool.own_controller.expect_measured(self._watch.expected, self._watch.alone)
 
     # The arm
 
@@ -1179,7 +1139,7 @@ class IkNode(ManagedNode):
         self._descriptions.change(before.general, settings.general)
         self._mind_neighbours()
         for tool in self._tools:
-            tool.own.set_limits(settings.arms[tool.tool])
+            tool.own_controller.set_limits(settings.arms[tool.tool])
         if not settings.same_models(before):
             self._inbox.put_change()
 
@@ -1193,10 +1153,10 @@ class IkNode(ManagedNode):
         dead = self._goals.ended and not self._closing.is_set()
         seconds, arrived = self._time.seconds(due), []
         with self._robot.sending():
-            for tool in self._leaders:
+            for controller in self._controllers:
                 if dead:
-                    tool.own.fault('restart ik_node: the thread that solves goals has ended')
-                setpoint = tool.own.tick(seconds)
+                    controller.fault('restart ik_node: the thread that solves goals has ended')
+                setpoint = controller.tick(seconds)
                 if setpoint is not None:
                     arrived.append(setpoint.arrival)
             if self._picture is not None:

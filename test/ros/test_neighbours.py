@@ -138,7 +138,7 @@ def node_in(here, *remappings):
     node = IkNode(context=here.context, parameter_overrides=[*given, description], cli_args=[*remappings])
     here.drive(node)
     try:
-        yield node, node._tools[0].own
+        yield node, node._tools[0].own_controller
     finally:
         node.close()
 

@@ -116,7 +116,7 @@ def test_what_waits_behind_another_arm_does_not_move_after_a_stop_and_a_resume()
         two.right.answer('goal_joints', two.right.joints(right_joint1=-0.5))
         two.right.wait_said('arrived')
         left, right = two.node._tools
-        submit = left.own.submit
+        submit = left.own_controller.submit
 
         def busy(*requests: Request) -> None:
             if requests:
@@ -124,7 +124,7 @@ def test_what_waits_behind_another_arm_does_not_move_after_a_stop_and_a_resume()
                 assert two.right.call('ik_node/resume').success
             submit(*requests)
 
-        left.own.submit = busy
+        left.own_controller.submit = busy
         late = JointsRequest('late', two.right.joints(right_joint1=0.5), right.goals)
         two.node._inbox.put(HomeRequest('left'))
         two.node._inbox.put(late)
@@ -151,8 +151,8 @@ def test_the_arms_of_one_robot_do_not_collide():
         two.right.send('goal_point', two.right.point([0.35, 0.05, 0.25]))
         two.right.wait(lambda: len(two.right.about('goal_point')) > 1, 'an answer')
         two.still()
-        collision = two.node._tools[0].leader.own.snapshot('left').model.collision
-        joints = two.node._tools[0].leader.own.snapshot('left').model.joints
+        collision = two.node._tools[0].controller.snapshot('left').model.collision
+        joints = two.node._tools[0].controller.snapshot('left').model.joints
         for sample in two.left.samples[mark::5]:
             values = joints.filled(dict(zip(sample.name, sample.position, strict=True)))
             assert collision.distance(values)[0] > 0.0
