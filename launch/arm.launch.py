@@ -27,7 +27,7 @@ from launch_ros.parameter_descriptions import ParameterValue
 
 from ik_node.ros.sessions import SESSION
 from ik_node.startup.arguments import ARGUMENTS
-from ik_node.startup.plan import Program, check_installed, plan
+from ik_node.startup.launch_plan import NodeSpec, check_installed, launch_plan
 
 
 def generate_launch_description() -> LaunchDescription:
@@ -41,7 +41,7 @@ def generate_launch_description() -> LaunchDescription:
 
 def start(context: LaunchContext) -> list[Any]:
     """Return the actions for the arguments. Raises IkError, which ros2 launch prints before it ends."""
-    planned = plan(context.launch_configurations)
+    planned = launch_plan(context.launch_configurations)
     check_installed(planned.programs)
     actions: list[Any] = [SetEnvironmentVariable(SESSION, secrets.token_hex(4))]
     arguments = {}
@@ -57,7 +57,7 @@ def start(context: LaunchContext) -> list[Any]:
     ]
 
 
-def node(one: Program, namespace: str, arguments: list[str]) -> Node:
+def node(one: NodeSpec, namespace: str, arguments: list[str]) -> Node:
     """Return the action that starts a node."""
     # A string stays a string even if YAML would read it as a number or a boolean.
     parameters = {

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ik_node.startup.arguments import ARGUMENTS
-from ik_node.startup.plan import Plan, Program, plan
+from ik_node.startup.launch_plan import LaunchPlan, NodeSpec, launch_plan
 
 ROOT = Path(__file__).resolve().parents[1]
 LAUNCH_FILE = ROOT / 'launch' / 'arm.launch.py'
@@ -21,13 +21,13 @@ def module_of_launch_file(name: str = 'arm') -> ModuleType:
     return module
 
 
-def planned(**given: str) -> Plan:
+def planned(**given: str) -> LaunchPlan:
     """What arguments start; others have their defaults."""
     values = {name: one.default for name, one in ARGUMENTS.items()}
     assert given.keys() <= values.keys() | {'port'}  # of earlier versions
-    return plan(values | given)
+    return launch_plan(values | given)
 
 
-def starts(**given: str) -> dict[str, Program]:
+def starts(**given: str) -> dict[str, NodeSpec]:
     """The programs that arguments start, by executable."""
     return {start.executable: start for start in planned(**given).programs}

@@ -38,7 +38,7 @@ from ik_node.share import PACKAGE
 from ik_node.tracks import NO_TRACK
 
 from .arguments import add_options, given_options
-from .plan import Plan, Program, plan, tools_of
+from .launch_plan import LaunchPlan, NodeSpec, launch_plan, tools_of
 
 OK = b'\0'  # of DiagnosticStatus
 REPEAT_AFTER = 5.0  # [s] from a report to the next one of the same status, then twice as long each time
@@ -123,7 +123,7 @@ class Child:
 
     def __init__(
         self,
-        program: Program,
+        program: NodeSpec,
         more: Mapping[str, Any],
         folder: Path,
         reads_keys: bool = False,
@@ -214,7 +214,7 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(args)
 
 
-def programs(options: argparse.Namespace) -> tuple[Plan, list[Program]]:
+def programs(options: argparse.Namespace) -> tuple[LaunchPlan, list[NodeSpec]]:
     """Return the plan for the robot, and the programs to start here. Raises IkError for an invalid robot."""
     given = given_options(options) | {'viewer': str(not options.no_viewer), 'rviz': 'false'}
     if options.track is None and not options.serial_port:
@@ -223,12 +223,12 @@ def programs(options: argparse.Namespace) -> tuple[Plan, list[Program]]:
         given['track'] = NO_TRACK
     if options.teleop and (tools := tools_of(given)[0]):
         raise InputError(f'--teleop is for robots with one tool; this one has the tools {join_names(tools)}')
-    planned = plan(given, say)
-    keys = [Program(PACKAGE, KEYS, {})] if options.teleop else []
+    planned = launch_plan(given, say)
+    keys = [NodeSpec(PACKAGE, KEYS, {})] if options.teleop else []
     return planned, [one for one in planned.programs if one.package == PACKAGE] + keys
 
 
-def extra_parameters(planned: Plan, browser: bool = False) -> dict[str, dict[str, Any]]:
+def extra_parameters(planned: LaunchPlan, browser: bool = False) -> dict[str, dict[str, Any]]:
     """Return parameters for programs without the topic robot_description, by their names.
 
     browser: open the page.

@@ -17,9 +17,9 @@ from ik_node import IkError, InputError, UrdfError
 from ik_node.checks import AXES
 from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.servos.settings import ServoSettings
-from ik_node.startup import plan as planning
+from ik_node.startup import launch_plan as planning
 from ik_node.startup.arguments import ARGUMENTS, ARMS
-from ik_node.startup.plan import check_installed
+from ik_node.startup.launch_plan import check_installed
 from ik_node.tracks import TRACKS
 
 pytestmark = pytest.mark.slow

@@ -9,9 +9,9 @@ from launch_file import ROOT, planned, starts
 
 from ik_node import Goal, InputError, Tree, TreeSolver
 from ik_node.model.urdf.reader import load_description
-from ik_node.startup import plan as planning
+from ik_node.startup import launch_plan as planning
 from ik_node.startup.arguments import SUFFIX, URDF, tools_file, tools_in
-from ik_node.startup.plan import MARKER, Plan, Program
+from ik_node.startup.launch_plan import MARKER, LaunchPlan, NodeSpec
 from ik_node.tracks import Track
 
 pytestmark = pytest.mark.slow
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 PAIRS = pytest.mark.parametrize('name', ['torso_arms', 'two_arms'])
 
 
-def by_tool(found: Plan, program: str) -> dict[str, Program]:
+def by_tool(found: LaunchPlan, program: str) -> dict[str, NodeSpec]:
     """The programs of a kind, by the tool that they are for."""
     return {start.namespace: start for start in found.programs if start.executable == program}
 

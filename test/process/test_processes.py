@@ -22,9 +22,9 @@ from rosgraph_msgs.msg import Clock
 
 from ik_node.startup import demo
 from ik_node.startup.demo import Child, stop_all
-from ik_node.startup.plan import PACKAGE, Program
+from ik_node.startup.launch_plan import PACKAGE, NodeSpec
 from ik_node.teach.program import Point
-from ik_node.teach.program import Program as Taught
+from ik_node.teach.program import Program
 
 Start = Callable[..., Running]
 READY = 'effective DoF'
@@ -79,7 +79,7 @@ def test_goto_ends_once_the_arm_is_there(arm, start):
 
 def test_ctrl_c_ends_a_program_and_the_motion(arm, start, tmp_path):
     file = tmp_path / 'program.yaml'
-    Taught((Point('a', joints=AT), Point('b', joints={**AT, 'yaw': -2.0}))).save(file)
+    Program((Point('a', joints=AT), Point('b', joints={**AT, 'yaw': -2.0}))).save(file)
     play = start('ik_play', str(file), '--loops', '0', domain=arm.domain)
     arm.wait(lambda: arm.position('yaw')[0] < -0.5, 'the way to b')
     play.process.send_signal(signal.SIGINT)
@@ -191,7 +191,7 @@ def test_a_time_that_rclpy_cannot_read_does_not_end_the_node(tmp_path):
 
 @pytest.mark.parametrize('delay', [0.0, 0.02])
 def test_a_child_that_is_stopped_while_its_interpreter_begins_ends_well(tmp_path, capfd, delay):
-    child = Child(Program(PACKAGE, 'ik_goals', {}), {}, tmp_path)
+    child = Child(NodeSpec(PACKAGE, 'ik_goals', {}), {}, tmp_path)
     time.sleep(delay)
     assert stop_all([child], pytest.fail)
     assert capfd.readouterr() == ('', '')
@@ -199,7 +199,7 @@ def test_a_child_that_is_stopped_while_its_interpreter_begins_ends_well(tmp_path
 
 def test_a_child_that_does_not_end_is_killed(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, 'PATIENCE', 0.1)
-    child, said = Child(Program(PACKAGE, 'ik_goals', {}), {}, tmp_path), []
+    child, said = Child(NodeSpec(PACKAGE, 'ik_goals', {}), {}, tmp_path), []
     os.kill(child._process.pid, signal.SIGSTOP)
     assert not stop_all([child], said.append)
     assert child.exit_code == -signal.SIGKILL

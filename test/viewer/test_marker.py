@@ -25,7 +25,7 @@ from ik_node.ros.conversions import matrix_pose, pose_matrix
 from ik_node.ros.marker_node import OTHERS, SETTLED, SILENCE, Drag, MarkerNode, Shown
 from ik_node.ros.programs.track_player import GoalsNode
 from ik_node.share import share_path
-from ik_node.startup.plan import marker_of
+from ik_node.startup.launch_plan import marker_of
 from ik_node.tracks import tip_pose
 
 pytestmark = pytest.mark.slow

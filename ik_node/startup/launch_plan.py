@@ -177,7 +177,7 @@ TF = (('/tf', 'tf'), ('/tf_static', 'tf_static'))
 
 
 @dataclass(frozen=True)
-class Program:
+class NodeSpec:
     """A node to start. requested_by: the argument that requests it; empty if it always starts.
 
     parameters: by name; a str stays a string even if YAML would read it as a number. files: parameter files.
@@ -195,20 +195,20 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Plan:
+class LaunchPlan:
     """What to start. description: of the robot. rviz_config: the text of a file for RViz, empty without RViz.
 
     tools: their names, none if the robot has one without a name.
     """
 
     namespace: str
-    programs: list[Program]
+    programs: list[NodeSpec]
     description: str
     tools: tuple[str, ...] = ()
     rviz_config: str = ''
 
 
-def plan(given: Mapping[str, str], report: Callable[[str], None] = lambda _: None) -> Plan:
+def launch_plan(given: Mapping[str, str], report: Callable[[str], None] = lambda _: None) -> LaunchPlan:
     """Return the programs for the values of all ARGUMENTS. Raises IkError for values that no node accepts.
 
     report: is called with sentences on findings and on steps that take long.
@@ -217,7 +217,7 @@ def plan(given: Mapping[str, str], report: Callable[[str], None] = lambda _: Non
     old = given.get('port', '').strip()  # of earlier versions; launch accepts every name
     if old and old not in (values['serial_port'], values['page_port']):
         raise InputError(f'port:={old} is now serial_port:={old}')
-    planner = Planner(values | {'description_file': values['description_file'] or default_robot(values)}, report)
+    planner = LaunchPlanner(values | {'description_file': values['description_file'] or default_robot(values)}, report)
     programs = [
         *planner.moving(),
         *planner.markers(),
@@ -226,10 +226,10 @@ def plan(given: Mapping[str, str], report: Callable[[str], None] = lambda _: Non
         *planner.sliders(),
         *planner.tracks(),
     ]
-    return Plan(given['namespace'], programs, planner.text, tuple(planner.tools), planner.rviz_config)
+    return LaunchPlan(given['namespace'], programs, planner.text, tuple(planner.tools), planner.rviz_config)
 
 
-class Planner:
+class LaunchPlanner:
     """The programs for the values of all ARGUMENTS, by subject."""
 
     def __init__(self, given: Mapping[str, str], report: Callable[[str], None]) -> None:
@@ -277,15 +277,15 @@ class Planner:
         """Whether a driver publishes joint_states and receives commands."""
         return self._driven or 'real' in self._enabled
 
-    def _own(self, name: str, parameters: dict[str, Any], **options: Any) -> Program:
+    def _own(self, name: str, parameters: dict[str, Any], **options: Any) -> NodeSpec:
         time = {'use_sim_time': 'use_sim_time' in self._enabled}
-        return Program(PACKAGE, name, {**time, **parameters}, self._files, **options)
+        return NodeSpec(PACKAGE, name, {**time, **parameters}, self._files, **options)
 
-    def _other(self, name: str, parameters: dict[str, Any], **options: Any) -> Program:
+    def _other(self, name: str, parameters: dict[str, Any], **options: Any) -> NodeSpec:
         time = {'use_sim_time': 'use_sim_time' in self._enabled}
-        return Program(name, name, {**time, **parameters}, **options)
+        return NodeSpec(name, name, {**time, **parameters}, **options)
 
-    def moving(self) -> Iterator[Program]:
+    def moving(self) -> Iterator[NodeSpec]:
         """Yield the nodes that display, move and simulate the robot."""
         yield self._other(
             'robot_state_publisher',
@@ -310,7 +310,7 @@ class Planner:
         if self._simulated:
             yield self._own('ik_plant', {})
 
-    def markers(self) -> Iterator[Program]:
+    def markers(self) -> Iterator[NodeSpec]:
         """Yield a marker for each tool that drags its goal in RViz."""
         if not self._marker:
             return
@@ -323,7 +323,7 @@ class Planner:
         if not self.tools:
             yield self._own('ik_marker', {**self._links, **self._tool})
 
-    def rviz(self) -> Iterator[Program]:
+    def rviz(self) -> Iterator[NodeSpec]:
         """Yield RViz, and note its configuration."""
         if 'rviz' in self._enabled:
             arms = Tree(self._robot, self.tools).arms if self.tools else {}
@@ -332,7 +332,7 @@ class Planner:
             self.rviz_config = rviz_config(self._robot, arms, self._marker)
             yield self._other('rviz2', {}, remappings=TF, requested_by='rviz:=true')
 
-    def viewer(self) -> Iterator[Program]:
+    def viewer(self) -> Iterator[NodeSpec]:
         """Yield the browser viewer, which can change link lengths of a shipped robot without hardware."""
         if 'viewer' not in self._enabled:
             return
@@ -351,13 +351,13 @@ class Planner:
             page |= {'description_file': str(self._path), 'xacro_args': self._given['xacro_args']}
         yield self._own('ik_viewer', {**self._links, **self._tool, **page})
 
-    def sliders(self) -> Iterator[Program]:
+    def sliders(self) -> Iterator[NodeSpec]:
         """Yield the sliders that set joint goals."""
         if 'gui' in self._enabled:
             renamed = (('joint_states', 'goal_joints'),)
             yield self._other('joint_state_publisher_gui', {}, remappings=renamed, requested_by='gui:=true')
 
-    def tracks(self) -> Iterator[Program]:
+    def tracks(self) -> Iterator[NodeSpec]:
         """Yield a player for each tool that has a track."""
         if self._tracks == [NO_TRACK]:
             return
@@ -455,7 +455,7 @@ def checked_arm(robot: Robot, links: Mapping[str, str], tool: Mapping[str, Any],
         return None
 
 
-def check_installed(starts: Iterable[Program]) -> None:
+def check_installed(starts: Iterable[NodeSpec]) -> None:
     """Raise InputError, with the remedy, if a ROS package of starts is not installed."""
     from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 
