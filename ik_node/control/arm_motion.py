@@ -23,7 +23,7 @@ from .feedback import Feedback, FollowingError
 from .models import ArmModel, Columns
 from .motion import SPACING, JointMotion, JointPlan, ToolPace, motion_ahead, positions_to_rest
 from .paths import MotionLimits, ToolPath, limits_of_motion
-from .requests import Aim, Level, TargetPlan
+from .requests import Aim, JointTargets, Level
 from .settings import ArmSettings, Workspace
 from .solving import GoalSolver
 from .streaming import TrajectoryStreamer
@@ -105,7 +105,7 @@ class JointArbiter:
     def __init__(self) -> None:
         self.lock, self.output = ordered_lock(Rank.ROBOT), ordered_lock(Rank.OUTPUT)
         self._delivers: list[Callable[[], None]] = []  # what delivers the reports of each controller
-        self._arms: Mapping[object, ArmMotion] = {}  # by owner; replaced, never changed
+        self._motions: Mapping[object, ArmMotion] = {}  # by owner; replaced, never changed
         self._changed: set[int] = set()  # arms that have not processed a change yet
 
     def join(self, deliver: Callable[[], None]) -> None:
@@ -127,65 +127,65 @@ class JointArbiter:
             for deliver in self._delivers:
                 deliver()
 
-    def put(self, owner: object, arm: ArmMotion) -> ArmMotion:
-        """Note the arm that owner commands from now on, and return it."""
-        self._arms = {**self._arms, owner: arm}
-        return arm
+    def put(self, owner: object, motion: ArmMotion) -> ArmMotion:
+        """Note the motion of the arm that owner commands from now on, and return it."""
+        self._motions = {**self._motions, owner: motion}
+        return motion
 
-    def is_first(self, arm: ArmMotion) -> bool:
+    def is_first(self, motion: ArmMotion) -> bool:
         """Whether this arm publishes the joints that belong to none."""
-        return arm is next(iter(self._arms.values()))
+        return motion is next(iter(self._motions.values()))
 
-    def neighbours(self, arm: ArmMotion) -> Iterator[tuple[JointGroup, bool]]:
+    def neighbours(self, motion: ArmMotion) -> Iterator[tuple[JointGroup, bool]]:
         """Return the groups of joints of the other arms, and whether they follow a command at present."""
-        for other in self._arms.values():
-            if other is not arm:
+        for other in self._motions.values():
+            if other is not motion:
                 for group in other.groups:
                     yield group, group.motion.moving and not other.without_position
 
-    def announce_change(self, arm: ArmMotion) -> None:
+    def announce_change(self, motion: ArmMotion) -> None:
         """Note that an arm has started another motion, or stopped before its target."""
-        self._changed.update(id(other) for other in self._arms.values() if other is not arm)
+        self._changed.update(id(other) for other in self._motions.values() if other is not motion)
 
-    def take_change(self, arm: ArmMotion) -> bool:
+    def take_change(self, motion: ArmMotion) -> bool:
         """Return whether another arm has done so since the last call."""
-        changed = id(arm) in self._changed
-        self._changed.discard(id(arm))
+        changed = id(motion) in self._changed
+        self._changed.discard(id(motion))
         return changed
 
-    def commanded(self, arm: ArmMotion) -> set[str]:
+    def commanded(self, motion: ArmMotion) -> set[str]:
         """Return the variables that other arms command."""
-        others = (other for other in self._arms.values() if other is not arm)
+        others = (other for other in self._motions.values() if other is not motion)
         return {name for other in others for name in other.commanded}
 
-    def check_free(self, arm: ArmMotion, names: Collection[str]) -> None:
+    def check_free(self, motion: ArmMotion, names: Collection[str]) -> None:
         """Raise InputError if another arm commands one of these variables."""
-        taken = self.commanded(arm)
+        taken = self.commanded(motion)
         for name in names:
             if name in taken:
                 raise InputError(f'joint "{name}" is commanded by another tool of this robot')
 
-    def check_known(self, arm: ArmMotion, measured: Collection[str]) -> None:
+    def check_known(self, motion: ArmMotion, measured: Collection[str]) -> None:
         """Raise InputError if positions of other arms, with which this one could collide, are unknown.
 
         measured: names of the joints that were measured recently.
         """
-        for group, _ in self.neighbours(arm):
+        for group, _ in self.neighbours(motion):
             for name in group.names:
                 if name not in measured:
                     raise InputError(f'joint "{name}" of another tool is not measured: arms could collide')
 
-    def ahead(self, arm: ArmMotion, spacing: float) -> Mapping[str, Array]:
+    def ahead(self, motion: ArmMotion, spacing: float) -> Mapping[str, Array]:
         """Return the future positions of the moving joints of the other arms, by name, spacing [s] apart.
 
         From the present position to the target.
         """
         with self.lock:
-            moving = [group for group, _ in self.neighbours(arm) if group.motion.moving]
+            moving = [group for group, _ in self.neighbours(motion) if group.motion.moving]
             twins = [(group.names, group.motion.twin()) for group in moving]
         found: dict[str, Array] = {}
-        for names, motion in twins:
-            found |= dict(zip(names, positions_to_rest(motion, spacing).T, strict=True))
+        for names, twin in twins:
+            found |= dict(zip(names, positions_to_rest(twin, spacing).T, strict=True))
         return found
 
 
@@ -201,7 +201,7 @@ ANNOUNCE_PERIOD = 0.1  # [s] between announcements of changes while the arm foll
 class ArmMotion:
     """The joints that an arm commands, and their motion: one group; others follow once a goal names them.
 
-    arm: the group of the arm. without_position: joints to be commanded, of the arm and of its controller,
+    group: the joints of the arm. without_position: joints to be commanded, of the arm and of its controller,
     whose position is unknown. check: judges all that the arm is to do. paused: why a moving arm waits, empty
     if it does not.
     """
@@ -219,7 +219,7 @@ class ArmMotion:
         home = dict(zip(names, model.home.tolist(), strict=True))
         known = {**model.joints.named(model.joints.rest), **home}
         known.update({name: position for name, position in positions.items() if name in known})
-        self.arm = JointGroup(
+        self.group = JointGroup(
             names,
             model.index,
             limits_of_motion(model, model.index, settings),
@@ -238,24 +238,24 @@ class ArmMotion:
         self._values = model.joints.filled(known)  # of all variables, in the last setpoint
         self._following = FollowingError(model.joint_names, model.tree.continuous, model.tree.prismatic)
         self.paused = ''
-        self._goal = self.arm.motion.target  # the last targets
+        self._goal = self.group.motion.target  # the last targets
         self.tracked: Array | None = None  # position of the moving target that the arm follows
         self._plans: list[object] = []  # of all groups, at the last setpoint
         self._unchecked = False  # a stream of goals has ended: the motion to its last goal was not checked
         self._announced = -math.inf  # when the other arms were last notified of a change [s]
         self.check = MotionCheck(model, settings, partial(robot.ahead, self))
-        self.check.joints = [self.arm.gate]
+        self.check.joints = [self.group.gate]
         self._set_limits()
 
     @property
     def groups(self) -> list[JointGroup]:
         """The commanded joints: those of the arm, and others that goals have named."""
-        return [self.arm, *self._others.values()]
+        return [self.group, *self._others.values()]
 
     @property
     def commanded(self) -> tuple[str, ...]:
         """The variables that are commanded: those of the arm, and others that goals have named."""
-        return (*self.arm.names, *self._others)
+        return (*self.group.names, *self._others)
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -293,8 +293,8 @@ class ArmMotion:
 
     def start_of(self, tool: str) -> Array:
         """Return the start (k,) for a goal of a tool: joints that move other tools are at their target."""
-        motion, alone = self.arm.motion, self._model.tools[tool].own
-        q = self.arm.motion.target.copy()
+        motion, alone = self.group.motion, self._model.tools[tool].own
+        q = self.group.motion.target.copy()
         q[alone] = motion.position[alone]
         return q
 
@@ -303,7 +303,7 @@ class ArmMotion:
 
         A joint that is outside its limits may stay there: it must not be sent inside at full speed.
         """
-        bounds = zip(self.arm.names, *self.arm.motion.allowed(), strict=True)
+        bounds = zip(self.group.names, *self.group.motion.allowed(), strict=True)
         return {name: float(np.clip(positions[name], low, high)) for name, low, high in bounds if name in positions}
 
     def _continue_from(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
@@ -313,7 +313,7 @@ class ArmMotion:
 
     def _measured(self, feedback: Feedback) -> Array:
         """Return the measured positions (n,) of the arm, NaN where there are none."""
-        return np.array([feedback.position(name) for name in self.arm.names], dtype=np.float64)
+        return np.array([feedback.position(name) for name in self.group.names], dtype=np.float64)
 
     def initialise(self, positions: Mapping[str, float]) -> None:
         """Assume the joints of the arm at their last command or at home, others as measured."""
@@ -338,9 +338,9 @@ class ArmMotion:
         group = self._others[name] = JointGroup((name,), index, limits, np.array([position]))
         self.check.joints.append(group.gate)
 
-    def _add(self, targets: Iterable[str], feedback: Feedback, fresh: Mapping[str, float] | None) -> None:
-        """Command the joints off the arm that targets name too; see pursue. Raises InputError."""
-        new = [name for name in targets if name in self._resting and name not in self._others]
+    def _add(self, names: Iterable[str], feedback: Feedback, fresh: Mapping[str, float] | None) -> None:
+        """Command the joints off the arm among these variables, too; see begin. Raises InputError."""
+        new = [name for name in names if name in self._resting and name not in self._others]
         self._robot.check_free(self, new)
         if self._model.collision is not None and feedback.expected:
             self._robot.check_known(self, feedback.fresh(self._settings.measured_timeout))
@@ -353,11 +353,11 @@ class ArmMotion:
             found = feedback.position(name) if fresh is None else fresh[name]
             self._add_group(name, self._resting[name] if found is None else found)
 
-    def _check_listed(self, plan: TargetPlan) -> None:
-        """Raise InputError unless the controller moves all joints of a plan that has joint targets."""
-        own = zip(self.arm.names, np.isnan(plan.joints), strict=True)  # type: ignore[arg-type]
-        targets = (*(name for name, keeps in own if not keeps), *plan.others)
-        missing = [name for name in targets if name not in self._listed]
+    def _check_listed(self, targets: JointTargets) -> None:
+        """Raise InputError unless the controller moves all joints that have targets."""
+        own = zip(self.group.names, np.isnan(targets.joints), strict=True)  # type: ignore[arg-type]
+        names = (*(name for name, keeps in own if not keeps), *targets.others)
+        missing = [name for name in names if name not in self._listed]
         if missing:
             raise InputError(
                 f'the controller moves {join_names(self._listed)}, not {join_names(missing)}: move it with '
@@ -407,17 +407,17 @@ class ArmMotion:
         self._model, self._settings = model, settings
         for group in self.groups:
             group.limit(limits_of_motion(self._model, model.joints.indices(group.names), settings))
-        self.arm.motion.set_blocks(model.blocks)
+        self.group.motion.set_blocks(model.blocks)
         self._set_limits()
 
     def initialise_from_measurement(self, positions: Mapping[str, float]) -> None:
         """Initialise the arm at rest at measured positions; others go to without_position."""
         self.tracked, self.paused = None, ''
         self.check.restart()
-        measured = np.array([positions.get(name, np.nan) for name in self.arm.names])
+        measured = np.array([positions.get(name, np.nan) for name in self.group.names])
         if not np.isnan(measured).all():
-            self.arm.reset(measured)
-        self.without_position = tuple(name for name in self.arm.names if name not in positions)
+            self.group.reset(measured)
+        self.without_position = tuple(name for name in self.group.names if name not in positions)
         self._hold(positions)
 
     def forget_positions(self) -> None:
@@ -425,10 +425,10 @@ class ArmMotion:
         self.tracked, self.paused = None, ''
         self.check.restart()
         self._following.restart()
-        self.without_position = (*self.arm.names, *self._extra_joints)
-        self.arm.reset(self.arm.motion.position)
+        self.without_position = (*self.group.names, *self._extra_joints)
+        self.group.reset(self.group.motion.position)
         self._others.clear()
-        self.check.joints = [self.arm.gate]
+        self.check.joints = [self.group.gate]
         self._foreign.clear()
 
     def _set_limits(self) -> None:
@@ -437,7 +437,7 @@ class ArmMotion:
         tools, rates = self._model.tools.values(), settings.tool_rates()
         self.check.take(self._model, settings)
         arms = [(tool.arm, tool.columns) for tool in tools]
-        motion = self.arm.motion
+        motion = self.group.motion
         motion.set_pace(ToolPace(arms, *rates, self._model.rolls))
         motion.keeps = self.check.keeps_balls if self.check.has_balls else None
         self._limited = self.check.needed  # a planned motion could violate a limit
@@ -449,7 +449,7 @@ class ArmMotion:
             positions(), self._values
         )
 
-    def plan(
+    def targets_of(
         self,
         solver: GoalSolver,
         aim: Aim,
@@ -458,21 +458,21 @@ class ArmMotion:
         measured: bool = False,
         arrival: float = 0.0,
         only_listed: bool = False,
-    ) -> TargetPlan:
-        """Return what the arm does with a goal of a tool that was received at arrival, from where it is now.
+    ) -> JointTargets:
+        """Return the joint targets for a goal of a tool that was received at arrival, from where it is now.
 
         values: all variables (m,) now. measured: measurements are expected. only_listed: a controller moves
         only its own joints. Raises InputError with the reason for which the goal is rejected. Solves without
         a lock.
         """
         with self._robot.lock:
-            start, tracking, settings = self.start_of(tool), self.arm.motion.tracking, self._settings
+            start, tracking, settings = self.start_of(tool), self.group.motion.tracking, self._settings
         self._check_goal(aim, tool)
-        plan = solver.find(aim, tool, arrival, start, settings, measured)
-        plan = self.choose(plan, tool, values, tracking)
-        if only_listed and plan.joints is not None:
-            self._check_listed(plan)
-        return plan
+        targets = solver.find(aim, tool, arrival, start, settings, measured)
+        targets = self.choose(targets, tool, values, tracking)
+        if only_listed and targets.joints is not None:
+            self._check_listed(targets)
+        return targets
 
     def _check_goal(self, aim: Aim, tool: str) -> None:
         """Raise InputError for a goal of a tool in another unit, or outside a workspace set by the user.
@@ -491,36 +491,36 @@ class ArmMotion:
             if outside is not None:
                 raise InputError(f'the goal is outside the workspace: {outside}')
 
-    def choose(self, plan: TargetPlan, tool: str, values: Array, tracking: bool = False) -> TargetPlan:
-        """Return plan if its motion is allowed, else one with another solution whose motion is.
+    def choose(self, targets: JointTargets, tool: str, values: Array, tracking: bool = False) -> JointTargets:
+        """Return targets if the motion to them is allowed, else those of another solution to which it is.
 
         values: all variables (m,) now. tracking: the arm follows a moving goal, and each of its steps is
         checked. If there is none, raises InputError with the position and the reason. Needs no lock.
         """
-        if plan.joints is None or not self._limited:
-            return plan
-        if plan.path is not None:  # there is no alternative to a path
-            self._check_planned(plan.path.positions_every(SPACING), values)
-            return plan
+        if targets.joints is None or not self._limited:
+            return targets
+        if targets.trajectory is not None:  # there is no alternative to a path
+            self._check_planned(targets.trajectory.positions_every(SPACING), values)
+            return targets
         now = values[self._model.index]
         if tracking:
-            end = filled(plan.joints, now)
+            end = filled(targets.joints, now)
             if self.check.is_clear(np.minimum(now, end), np.maximum(now, end), values):
-                return plan
+                return targets
         try:
-            self._check_motion_to(plan.joints, values)
-            return plan
+            self._check_motion_to(targets.joints, values)
+            return targets
         except InputError as error:
             reason = error
-        if plan.goal is not None and plan.solution is not None and plan.solution.solved:
-            others = self._model.alternatives(tool, plan.goal, now)
+        if targets.goal is not None and targets.solution is not None and targets.solution.solved:
+            others = self._model.alternatives(tool, targets.goal, now)
             for q, solution in islice(others, ALTERNATIVES):
                 try:
                     self._check_motion_to(q, values)
                 except InputError:
                     continue
                 message = f'solved with a farther solution (with the nearest one, {reason}); moving to the goal'
-                return replace(plan, joints=q, solution=solution, message=message, level=Level.WARN)
+                return replace(targets, joints=q, solution=solution, message=message, level=Level.WARN)
         raise reason
 
     def _check_motion_to(self, joints: Array, values: Array) -> None:
@@ -544,7 +544,7 @@ class ArmMotion:
 
     def _preview(self, joints: Array) -> JointMotion:
         with self._robot.lock:
-            return self.arm.preview(joints)
+            return self.group.preview(joints)
 
     def _check_planned(self, positions: Array, values: Array) -> None:
         if reason := self.check.planned_violation(positions, values):
@@ -553,30 +553,30 @@ class ArmMotion:
     @property
     def far_behind(self) -> bool:
         """Whether the arm is still far from its target."""
-        return bool((np.abs(self.arm.motion.target - self.arm.motion.position) > FAR).any())
+        return bool((np.abs(self.group.motion.target - self.group.motion.position) > FAR).any())
 
-    def pursue(self, plan: TargetPlan, feedback: Feedback, fresh: Mapping[str, float] | None) -> None:
-        """Move to the targets of a plan. Joints off the arm start where they are measured, else at rest.
+    def begin(self, targets: JointTargets, feedback: Feedback, fresh: Mapping[str, float] | None) -> None:
+        """Begin the motion to targets. Joints off the arm start where they are measured, else at rest.
 
         fresh: recent measurements, None if joints need not be measured. Raises InputError for a joint that
         must be measured first, and for a path that does not start at the present position.
         """
-        assert plan.joints is not None
-        if plan.path is not None:
+        assert targets.joints is not None
+        if targets.trajectory is not None:
             if self.paused:  # a path cannot be paused
                 raise InputError(f'a path cannot begin while the arm waits: {self.paused}')
             self.tracked = None
-            self.arm.motion.begin_path(plan.path)
+            self.group.motion.begin_trajectory(targets.trajectory)
             return
-        self._add(plan.others, feedback, fresh)
-        for name, target in plan.others.items():
+        self._add(targets.others, feedback, fresh)
+        for name, target in targets.others.items():
             self._others[name].go_to(np.array([target]))
-        self.go_to(plan.joints)
+        self.go_to(targets.joints)
 
     def go_to(self, joints: Array) -> None:
         """Move the joints of the arm to joints (k,); NaN: a joint keeps its target."""
         if not np.isnan(joints).all():
-            self.arm.go_to(joints)
+            self.group.go_to(joints)
         self._goal = joints
 
     def track(self, target: MotionState | None, smoothing: float) -> None:
@@ -584,9 +584,9 @@ class ArmMotion:
         if self.paused:
             return
         if target is not None:
-            self.arm.motion.track(target, smoothing)
+            self.group.motion.track(target, smoothing)
         elif self.tracked is not None:
-            self.arm.go_to(self._goal)
+            self.group.go_to(self._goal)
         self.tracked = None if target is None else target.position
 
     def blocked(self) -> str | None:
@@ -594,7 +594,7 @@ class ArmMotion:
 
         Checked when another arm has changed its motion, and when a stream of goals has ended.
         """
-        motion = self.arm.motion
+        motion = self.group.motion
         changed = self._robot.take_change(self)
         if self._model.collision is None or motion.tracking or motion.braking or not motion.moving:
             return None  # a stream is checked at every step
@@ -605,7 +605,7 @@ class ArmMotion:
 
     def _violation_ahead(self) -> str | None:
         """Return why the arm must not continue its motion to its end, else None."""
-        ahead = positions_to_rest(self.arm.motion.twin())
+        ahead = positions_to_rest(self.group.motion.twin())
         return self.check.planned_violation(ahead, self._values, CLEARANCE_EN_ROUTE)
 
     def brake(self) -> None:
@@ -622,7 +622,7 @@ class ArmMotion:
         share = CATCH_UP if self.paused else 1.0
         late = self._following.late(share) if feedback.expected else None
         if late is not None and not self.paused:
-            if self.arm.motion.on_path:
+            if self.group.motion.on_trajectory:
                 return late
             self.paused = late
             for group in self.groups:
@@ -631,18 +631,18 @@ class ArmMotion:
             self.paused = ''
             for group in self.groups:
                 group.motion.resume()
-            if self._model.collision is not None and self.arm.motion.moving:
+            if self._model.collision is not None and self.group.motion.moving:
                 return self._violation_ahead()
         return None
 
     def guide(self) -> None:
         """Use the velocity limits of hand guiding."""
         limits = limits_of_motion(self._model, self._model.index, self._settings)
-        self.arm.limit(limits, HAND_GUIDING_SHARE)
+        self.group.limit(limits, HAND_GUIDING_SHARE)
 
     def go_to_measured(self, positions: Mapping[str, float]) -> None:
         """Move to measured positions."""
-        self.arm.go_to(np.array([positions.get(name, np.nan) for name in self.arm.names]))
+        self.group.go_to(np.array([positions.get(name, np.nan) for name in self.group.names]))
 
     def step(
         self,
@@ -661,7 +661,7 @@ class ArmMotion:
         plans advanced without setpoints. trajectories: for outputs that run plans.
         """
         last = [group.motion.position for group in self.groups]
-        motion = self.arm.motion
+        motion = self.group.motion
         tracked = motion.tracking
         for group in self.groups:
             group.step(dt, caught_up)
@@ -716,26 +716,26 @@ class ArmMotion:
         if not feedback.expected:
             return False
         starts = dict(zip(trajectory.names, trajectory.positions[0].tolist(), strict=True))
-        begin = np.array([starts[name] for name in self.arm.names])
+        begin = np.array([starts[name] for name in self.group.names])
         return self._following.farthest_from(self._measured(feedback), begin) is not None
 
     def _fall_back(self, states: Mapping[str, tuple[float, float, float]]) -> bool:
         """Continue from the state of a controller, by joint name; return whether all of its joints can."""
         if not self._continue_from(states):
             return False
-        self.check.continue_from(self.arm.motion.position)
+        self.check.continue_from(self.group.motion.position)
         self._plans = [group.motion.plan for group in self.groups]
         return True
 
     def unreached_joint(self, feedback: Feedback, tolerance: Array) -> str | None:
         """Return which joints are farther than tolerance (k,) from their targets; None if none is."""
-        measured, targets = self._measured(feedback), self.arm.motion.position
+        measured, targets = self._measured(feedback), self.group.motion.position
         errors = self._following.distances(measured, targets)
         far = np.flatnonzero(np.nan_to_num(errors) > tolerance)
         if not far.size:
             return None
         joints = [
-            f'joint {quoted(self.arm.names[i])} is {errors[i]:.3g} {unit}'
+            f'joint {quoted(self.group.names[i])} is {errors[i]:.3g} {unit}'
             for i, unit in zip(far, np.where(self._model.tree.prismatic, 'm', 'rad')[far], strict=True)
         ]
         reached = np.where(np.isnan(measured), targets, measured)
@@ -766,5 +766,5 @@ class ArmMotion:
 
         lag: of the controller behind the commands, beyond the usual [s].
         """
-        measured = np.array([positions.get(name, np.nan) for name in self.arm.names])
+        measured = np.array([positions.get(name, np.nan) for name in self.group.names])
         return self._following.error(measured, time, received, lag)

@@ -30,7 +30,7 @@ from .arm_motion import ArmMotion, JointArbiter
 from .feedback import Feedback
 from .models import ArmModel, ToolModel
 from .outputs import Output, Outputs
-from .requests import Aim, Level, Report, Request, Snapshot, TargetPlan, arrival_at
+from .requests import Aim, JointTargets, Level, Report, Request, Snapshot, arrival_at
 from .settings import ArmSettings
 from .solving import GoalSolver
 from .states import COMMANDING, ON_ITS_WAY, READY, Event, State, StateMachine
@@ -245,31 +245,31 @@ class GoalTracker:
 
     def begin(
         self,
-        plan: TargetPlan,
+        targets: JointTargets,
         request: Request,
         state: State,
         time: float,
         model: ArmModel,
         target: Array,
     ) -> None:
-        """Report the result of a request; the arm, now in state, pursues it if there are joint targets.
+        """Report the result of a request; the arm, now in state, moves to the joint targets if there are any.
 
         time [s]: of the last setpoint. target: of all joints (k,) of model, for other tools as well.
         """
         self._number += 1
-        report = plan.report(state, request, self._number)
+        report = targets.report(state, request, self._number)
         self._reports.add(report)
-        if plan.joints is not None:
+        if targets.joints is not None:
             for tool in [tool for tool in self._at_the_end if tool != request.tool]:
                 self._judge(tool, model.tools[tool], target, request, state)
-            self._at_the_end[request.tool] = plan.arrived_report(report)
+            self._at_the_end[request.tool] = targets.arrived_report(report)
             self._targets[request.tool] = target[model.tools[request.tool].columns]
             self.arrival = request.arrival
             self._began, self._rested = time, math.inf
 
     @property
-    def pursues(self) -> bool:
-        """Whether the arm pursues requests."""
+    def busy(self) -> bool:
+        """Whether the arm is on its way to the goal of a request."""
         return bool(self._at_the_end)
 
     def waited(self, time: float) -> bool:
@@ -300,7 +300,7 @@ class GoalTracker:
         self._reports.add(Report(Level.ERROR, message, 'rejected', 'rejected', state, request, self._number))
 
     def arrive(self, inexact: str | None = None) -> None:
-        """Report that the arm has arrived, if it pursues requests. inexact: how far off it is."""
+        """Report that the arm has arrived, if a request made it move. inexact: how far off it is."""
         if self._at_the_end:
             for report in self._at_the_end.values():
                 message = f'{report.message}; {inexact}' if inexact else report.message
@@ -319,7 +319,7 @@ class GoalTracker:
         return passed / (passed + remaining) if passed else 0.0
 
     def end(self, state: State, reason: str, level: Level = Level.WARN) -> None:
-        """End all requests; report those that the arm, now in state, was pursuing."""
+        """End all requests; report those for which the arm, now in state, was on its way."""
         for report in self._at_the_end.values():
             if report.request is not None:
                 message = f'{report.request.source} ended before the arm arrived: {reason}'
@@ -409,16 +409,16 @@ class ArmController:
                 return None
             motion = self._motion
             own = self._model.first if tool is None else self._model.tools[tool]
-            remaining = motion.arm.motion.remaining
+            remaining = motion.group.motion.remaining
             return Snapshot(
                 self._model,
                 own,
                 self.state,
                 motion.values(self._feedback)[0],
-                motion.arm.motion.target[own.columns],
+                motion.group.motion.target[own.columns],
                 remaining,
                 self._tracker.share(self._ticked, remaining),
-                self._feedback.age(motion.arm.names),
+                self._feedback.age(motion.group.names),
                 None if motion.tracked is None else motion.tracked[own.columns],
                 self._machine.interruptions,
                 self._goals,
@@ -655,7 +655,7 @@ class ArmController:
         if self._trajectories.behind(self._ticked):
             return
         if self.state in ON_ITS_WAY:
-            inexact = unreached = self._unreached_joint() if self._tracker.pursues else None
+            inexact = unreached = self._unreached_joint() if self._tracker.busy else None
             if inexact is not None:
                 if not self._tracker.waited(self._ticked):
                     return
@@ -784,7 +784,7 @@ class ArmController:
     # Requests
 
     def submit(self, *requests: Request) -> None:
-        """Process requests, oldest first: reject invalid ones, pursue the newest valid one of each tool.
+        """Process requests, oldest first: reject invalid ones, move for the newest valid one of each tool.
 
         An unexpected error rejects its request too, and is raised after the others.
         """
@@ -805,7 +805,7 @@ class ArmController:
                     newest[request.tool] = request, aim, snapshot, epoch
         for request, aim, snapshot, epoch in newest.values():
             with self._rejecting(request, failed):
-                self._pursue(request, aim, snapshot.values, epoch)
+                self._execute(request, aim, snapshot.values, epoch)
             self._deliver(failed)
         if failed:
             raise failed[0]
@@ -830,26 +830,26 @@ class ArmController:
         except Exception as error:
             failed.append(error)
 
-    def _pursue(self, request: Request, aim: Aim, values: Array, epoch: int) -> None:
-        """Plan and begin the motion to an aim, found in an epoch; values: all variables (m,) then."""
+    def _execute(self, request: Request, aim: Aim, values: Array, epoch: int) -> None:
+        """Solve an aim and begin the motion to it; values: all variables (m,) in the epoch of its request."""
         with self._lock:
             self._check_epoch(epoch)
             solver, settings = self._goal_solver, self._settings
             motion, real = self._motion, self._feedback.expected
-        plan = motion.plan(solver, aim, request.tool, values, real, request.arrival, self._outputs.only_listed)
+        targets = motion.targets_of(solver, aim, request.tool, values, real, request.arrival, self._outputs.only_listed)
         with self._lock:
             self._check_epoch(epoch)
-            if plan.path is not None and settings is not self._settings:
+            if targets.trajectory is not None and settings is not self._settings:
                 raise InputError('the limits changed while the path was planned: send the goal again')
-            if plan.joints is not None:
+            if targets.joints is not None:
                 fresh = self._fresh if self._feedback.expected else None
-                self._motion.pursue(plan, self._feedback, fresh)
-                self._goals += not bool(np.isnan(plan.joints).all())  # not of a gripper alone
+                self._motion.begin(targets, self._feedback, fresh)
+                self._goals += not bool(np.isnan(targets.joints).all())  # not of a gripper alone
                 self._on(Event.GOAL)
             try:
-                solver.accept(plan, request)
-                target = self._motion.arm.motion.target
-                self._tracker.begin(plan, request, self.state, self._ticked, solver.model, target)
+                solver.accept(targets, request)
+                target = self._motion.group.motion.target
+                self._tracker.begin(targets, request, self.state, self._ticked, solver.model, target)
             except Exception:  # the request is about to be rejected, so the arm must not move for it
                 self._brake('an unexpected error')
                 raise

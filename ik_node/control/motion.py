@@ -383,7 +383,7 @@ class JointMotion:
         if any((limit <= 0.0).any() for limit in limits):
             raise InputError(f'velocity, acceleration and jerk limits must be greater than 0, got {limits}')
         before, self.limits = self.limits, (limits[0], limits[1], UNEVEN * limits[2])
-        if not self.on_path:
+        if not self.on_trajectory:
             self._settled = self._resting
         elif any((new < old).any() for new, old in zip(self.limits, before, strict=True)):
             self.stop()  # a new plan to the target would leave the path
@@ -425,17 +425,17 @@ class JointMotion:
         self._resting = False
         self._moving_target = None
 
-    def begin_path(self, path: Trajectory) -> None:
-        """Follow a timed path. Raises InputError unless it starts at the resting joints."""
+    def begin_trajectory(self, trajectory: Trajectory) -> None:
+        """Follow a trajectory along a path of the tool. Raises InputError unless it starts at the resting joints."""
         if not self._resting:
             raise InputError(MOVING)
-        low, high = path.positions.min(axis=0), path.positions.max(axis=0)
-        if np.abs(path.positions[0] - self.position).max() > ROUNDING:
+        low, high = trajectory.positions.min(axis=0), trajectory.positions.max(axis=0)
+        if np.abs(trajectory.positions[0] - self.position).max() > ROUNDING:
             raise InputError('the arm has moved: the path begins elsewhere')
         if (low < self.lower - PATH_SLACK).any() or (high > self.upper + PATH_SLACK).any():
             raise InputError('the path leaves the position limits of the joints')
-        self._begin_plan(path, self.limits[2])
-        self._target = path.positions[-1].copy()
+        self._begin_plan(trajectory, self.limits[2])
+        self._target = trajectory.positions[-1].copy()
         self._settled, self._resting = True, False
         self._moving_target = None
 
@@ -470,8 +470,8 @@ class JointMotion:
         return not self._resting
 
     @property
-    def on_path(self) -> bool:
-        """Whether a timed path is being followed."""
+    def on_trajectory(self) -> bool:
+        """Whether a trajectory of begin_trajectory is being followed."""
         return isinstance(self.plan, Trajectory) and self._settled and not self._resting
 
     @property
@@ -668,7 +668,7 @@ class JointMotion:
     def continue_from(self, state: MotionState) -> bool:
         """Continue from another state; False, without a change, if no plan leads to rest."""
         before, plan, target = self.state, self.plan, self._moving_target
-        if self.on_path:
+        if self.on_trajectory:
             return False
         self.state, self.plan, self._moving_target = admissible(state, self.limits), None, None
         self._replan()

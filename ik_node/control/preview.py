@@ -87,20 +87,20 @@ class Preview:
         """
         model, tool = self.model, self.tool
         settings = replace(self.settings, speed_scaling=max(self.settings.speed_scaling * speed, SLOWEST))
-        joints, feedback = ArmMotion(model, settings, values, JointArbiter()), Feedback()
+        motion, feedback = ArmMotion(model, settings, values, JointArbiter()), Feedback()
         feedback.take(values, 0.0, 0.0)  # joints off the arm are where they were measured
-        before = joints.values(feedback)[0]
+        before = motion.values(feedback)[0]
         solver = GoalSolver(model)
-        plan = joints.plan(solver, aim, tool, before, only_listed=settings.uses_controller)
+        targets = motion.targets_of(solver, aim, tool, before, only_listed=settings.uses_controller)
         end = model.joints.named(before)
-        if plan.joints is not None:
-            joints.pursue(plan, feedback, None)
-        for group in joints.groups:
+        if targets.joints is not None:
+            motion.begin(targets, feedback, None)
+        for group in motion.groups:
             end |= dict(zip(group.names, group.motion.target.tolist(), strict=True))
-        solved = plan.joints is not None and not plan.partial
-        solved = solved and (plan.solution is None or plan.solution.solved)
-        duration = max(_duration(group.motion.twin()) for group in joints.groups)
-        return PreviewedMotion(end, duration, solved, plan.message)
+        solved = targets.joints is not None and not targets.partial
+        solved = solved and (targets.solution is None or targets.solution.solved)
+        duration = max(_duration(group.motion.twin()) for group in motion.groups)
+        return PreviewedMotion(end, duration, solved, targets.message)
 
 
 class Previews:

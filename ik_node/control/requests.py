@@ -104,7 +104,7 @@ class Request(Protocol):
     @property
     def frame(self) -> str: ...
 
-    def resolve(self, arm: Snapshot) -> Aim | None:
+    def resolve(self, snapshot: Snapshot) -> Aim | None:
         """Return the goal for arm; None: nothing new. Raises InputError for an invalid request."""
 
 
@@ -121,19 +121,19 @@ class HomeRequest:
     stamp: str = ''
     frame: str = ''
 
-    def resolve(self, arm: Snapshot) -> Aim | None:
+    def resolve(self, snapshot: Snapshot) -> Aim | None:
         """Return the home position of each joint of the arm; all others stay."""
-        return dict(zip(arm.tool.arm.joint_names, arm.tool.home.tolist(), strict=True))
+        return dict(zip(snapshot.tool.arm.joint_names, snapshot.tool.home.tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
-class TargetPlan:
+class JointTargets:
     """The joint targets for a request.
 
     joints (k,): those of the arm, NaN for joints that keep theirs; None if the arm holds its position.
     others: those of joints off the arm, by name. goal and solution: None for joint targets. arrived: the
-    message at the end of the motion. path: the path to the targets, None for the fastest motion. partial:
-    only a part of a path can be followed.
+    message at the end of the motion. trajectory: to the targets, along a path of the tool; None for the
+    fastest motion. partial: only a part of that path can be followed.
     """
 
     joints: Array | None
@@ -143,7 +143,7 @@ class TargetPlan:
     goal: Goal | None = None
     solution: Solution | None = None
     solve_time: float = 0.0
-    path: Trajectory | None = None
+    trajectory: Trajectory | None = None
     partial: bool = False
     others: Mapping[str, float] = field(default_factory=dict)
 

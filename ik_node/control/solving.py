@@ -21,7 +21,7 @@ from ik_node.solver.trees import TreeSolution
 from .models import ArmModel, Columns
 from .paths import ToolPath, plan_path
 from .pursuit import advanced
-from .requests import Aim, Level, Request, TargetPlan, arrival_at
+from .requests import Aim, JointTargets, Level, Request, arrival_at
 from .settings import ArmSettings
 from .stamps import plausible_stamps, regularised_stamps
 from .trajectory import MotionState
@@ -183,43 +183,43 @@ class GoalSolver:
 
     def find(
         self,
-        wanted: Aim,
+        aim: Aim,
         tool: str,
         arrival: float,
         position: Array,
         settings: ArmSettings,
         real: bool = False,
-    ) -> TargetPlan:
+    ) -> JointTargets:
         """Return the targets for a goal of a tool received at arrival, with the joints at position (k,).
 
         real: the joints are measured.
 
         Raises InputError for joint targets beyond the limits, and for a path that cannot be followed.
         """
-        if isinstance(wanted, ToolPath):
-            return self._along(wanted, tool, position, settings)
-        if not isinstance(wanted, Goal):
-            named, names = self.model.joint_targets(wanted), self.model.joint_names
+        if isinstance(aim, ToolPath):
+            return self._along(aim, tool, position, settings)
+        if not isinstance(aim, Goal):
+            named, names = self.model.joint_targets(aim), self.model.joint_names
             joints = np.array([named.pop(name, math.nan) for name in names])
-            said = 'solved: moving to the requested joint positions'
-            return TargetPlan(joints, Level.OK, said, 'arrived at the requested joint positions', others=named)
+            message = 'solved: moving to the requested joint positions'
+            return JointTargets(joints, Level.OK, message, 'arrived at the requested joint positions', others=named)
         begin = time.perf_counter()
         last = self._last  # read once: teleoperation may clear it concurrently
-        solution, q, switched = self._solve(wanted, tool, arrival, position, settings)
+        solution, q, switched = self._solve(aim, tool, arrival, position, settings)
         before = last.q if last is not None and last.streams(arrival) else position
         switched = switched or self._unwinding(before, q)
         solve_time = time.perf_counter() - begin
         if solution.solved:
             level = Level.WARN if switched else Level.OK
-            said = f'solved: {switched}; moving to the goal' if switched else 'solved: moving to the goal'
-            return TargetPlan(q, level, said, arrival_at(solution), wanted, solution, solve_time)
+            message = f'solved: {switched}; moving to the goal' if switched else 'solved: moving to the goal'
+            return JointTargets(q, level, message, arrival_at(solution), aim, solution, solve_time)
         reason = f'{solution.status.value}: {solution.reason}'
         missed = solution.position_error > settings.position_tolerance
         if settings.on_unreachable == 'hold' or (settings.on_unreachable == 'auto' and real and missed):
-            said = f'{reason}; holding position'
-            return TargetPlan(None, Level.WARN, said, said, wanted, solution, solve_time)
-        said = f'{reason}; moving as near to it as possible'
-        return TargetPlan(q, Level.WARN, said, arrival_at(solution), wanted, solution, solve_time)
+            message = f'{reason}; holding position'
+            return JointTargets(None, Level.WARN, message, message, aim, solution, solve_time)
+        message = f'{reason}; moving as near to it as possible'
+        return JointTargets(q, Level.WARN, message, arrival_at(solution), aim, solution, solve_time)
 
     def _unwinding(self, before: Array, q: Array) -> str:
         """Return which joint that only rolls the tool unwinds between before and q (k,), or ''."""
@@ -230,24 +230,24 @@ class GoalSolver:
                 return f'joint "{name}" unwinds by {turn:.3g} rad during the motion to stay within its limits'
         return ''
 
-    def _along(self, wanted: ToolPath, tool: str, position: Array, settings: ArmSettings) -> TargetPlan:
-        """Return the plan for a path of a tool that begins at position (k,)."""
+    def _along(self, path: ToolPath, tool: str, position: Array, settings: ArmSettings) -> JointTargets:
+        """Return the targets along a path of a tool that begins at position (k,)."""
         begin = time.perf_counter()
-        found = plan_path(self.model, self.model.tools[tool], wanted, position, settings)
+        found = plan_path(self.model, self.model.tools[tool], path, position, settings)
         end = position if found.trajectory is None else found.trajectory.positions[-1]
         duration = 0.0 if found.trajectory is None else found.trajectory.duration
-        said = f'solved: moving along {found.length:.4g} m in {duration:.3g} s'
+        message = f'solved: moving along {found.length:.4g} m in {duration:.3g} s'
         arrived = 'arrived at the end of the path'
         if found.reason:
-            said = f'unreachable: {found.reason}; moving along the part before it, in {duration:.3g} s'
+            message = f'unreachable: {found.reason}; moving along the part before it, in {duration:.3g} s'
             arrived = f'arrived at the end of the part that can be followed; {found.reason}'
-        return TargetPlan(
+        return JointTargets(
             end,
             Level.WARN if found.reason else Level.OK,
-            said,
+            message,
             arrived,
             solve_time=time.perf_counter() - begin,
-            path=found.trajectory,
+            trajectory=found.trajectory,
             partial=bool(found.reason),
         )
 
@@ -268,30 +268,30 @@ class GoalSolver:
             found = model.solve(goals, found.q)
         return _judged(tool, found), found.q, switched
 
-    def accept(self, plan: TargetPlan, request: Request) -> None:
-        """Note that a plan is pursued: a goal soon after it continues from its solution."""
-        if plan.joints is None and len(self.model.tools) > 1:
+    def accept(self, targets: JointTargets, request: Request) -> None:
+        """Note that the arm moves to targets: a goal soon after it continues from its solution."""
+        if targets.joints is None and len(self.model.tools) > 1:
             return  # the other tools stay at their goals
-        if plan.solution is None or plan.joints is None:
+        if targets.solution is None or targets.joints is None:
             self.restart()
             return
-        last, q = self._last, plan.joints
+        last, q = self._last, targets.joints
         before = last.q if last is not None and last.streams(request.arrival) else None
         self._newest = q
-        self._last = Followed(q, plan.solution.solved, before, request.arrival)
+        self._last = Followed(q, targets.solution.solved, before, request.arrival)
         self._teleoperated = None
-        self._keep(q, plan, plan.solution, request.tool)
+        self._keep(q, targets, targets.solution, request.tool)
         for tool, columns, stream in self._streams:
             if tool in (None, request.tool):
                 stream.add(q[columns], request.received, request.goal_time)
 
-    def _keep(self, q: Array, plan: TargetPlan, solution: Solution, tool: str) -> None:
+    def _keep(self, q: Array, targets: JointTargets, solution: Solution, tool: str) -> None:
         """Keep the goal of a tool, or where joints q (k,) have it if it cannot be met by any of them."""
-        assert plan.goal is not None
+        assert targets.goal is not None
         own, reason = self.model.tools[tool], solution.reason
         conflicts = reason is not None and reason.cause is Cause.CONFLICT
         met = solution.solved or conflicts
-        self._goals[tool] = plan.goal if met else Goal(*own.arm.fk(q[own.columns]))
+        self._goals[tool] = targets.goal if met else Goal(*own.arm.fk(q[own.columns]))
 
     def steer(self, q: Array, time: float, rates: tuple[Array, Array] | None) -> None:
         """Note the targets of a teleoperation command q (arm.n,) at time [s], followed as a moving goal.

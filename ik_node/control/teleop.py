@@ -355,14 +355,14 @@ class Clutch:
             self._interruptions, self._used = interruptions, True
             self._enabled, self._timeout = time if closed else -math.inf, timeout
 
-    def notice(self, arm: Snapshot) -> None:
+    def notice(self, snapshot: Snapshot) -> None:
         """Open it if the arm was interrupted; reset the clutch reference if a goal has moved the arm."""
         with self._lock:
-            if arm.interruptions != self._interruptions:
-                self._interruptions = arm.interruptions
+            if snapshot.interruptions != self._interruptions:
+                self._interruptions = snapshot.interruptions
                 self.drop()
-            if arm.goals != self._goals or arm.model is not self._model:
-                self._goals, self._model, self._origin = arm.goals, arm.model, None
+            if snapshot.goals != self._goals or snapshot.model is not self._model:
+                self._goals, self._model, self._origin = snapshot.goals, snapshot.model, None
 
     def loosen(self) -> None:
         """Reset the clutch reference at the next pose, because something else moves the arm."""
@@ -394,13 +394,13 @@ class Clutch:
         with self._lock:
             return self._origin is not None and (self._absolute(settings) or self._closed(time))
 
-    def goal(self, pose: Array, arm: Snapshot, time: float, settings: ArmSettings) -> Goal | None:
+    def goal(self, pose: Array, snapshot: Snapshot, time: float, settings: ArmSettings) -> Goal | None:
         """Return the goal for pose T (4, 4), of the tip in the base link; None if the pose is ignored."""
         with self._lock:
-            self.notice(arm)
-            return self._goal(pose, arm, time, settings)
+            self.notice(snapshot)
+            return self._goal(pose, snapshot, time, settings)
 
-    def _goal(self, pose: Array, arm: Snapshot, time: float, settings: ArmSettings) -> Goal | None:
+    def _goal(self, pose: Array, snapshot: Snapshot, time: float, settings: ArmSettings) -> Goal | None:
         self.began, self.why = False, ''
         absolute = self._absolute(settings)
         if not (absolute or self._closed(time)):
@@ -408,10 +408,12 @@ class Clutch:
             return None
         begin = self._origin
         moved = float(np.linalg.norm(pose[:3, 3] - self._last[:3, 3]))
-        turned = angle_between(self._last, pose) if turns_tool(arm.tool.arm, arm.position) else 0.0
+        turned = angle_between(self._last, pose) if turns_tool(snapshot.tool.arm, snapshot.position) else 0.0
         if begin is None or moved > JUMP or turned > TURN or not 0.0 <= time - self._seen <= SILENCE:
-            tool = tool_pose(arm.tool.arm, arm.position)
-            self.why = distant(arm.tool.pose_goal(pose), tool, arm.tool.arm, arm.position) if absolute else ''
+            tool = tool_pose(snapshot.tool.arm, snapshot.position)
+            self.why = (
+                distant(snapshot.tool.pose_goal(pose), tool, snapshot.tool.arm, snapshot.position) if absolute else ''
+            )
             if self.why:
                 self._origin = None
                 return None
@@ -420,7 +422,7 @@ class Clutch:
             self._origin = begin
         self._last, self._seen = pose.copy(), time
         if absolute:
-            return arm.tool.pose_goal(pose)
+            return snapshot.tool.pose_goal(pose)
         turn = pose[:3, :3] @ begin[:3, :3].T
         position = self._tool[:3, 3] + settings.position_scale * (pose[:3, 3] - begin[:3, 3])
         return Goal(position, turn @ self._tool[:3, 2], turn @ self._tool[:3, 0])
@@ -447,14 +449,14 @@ class TeleopController:
         self._controller = controller
         self.clutch = Clutch()
         self._poses = PoseSmoother()
-        self._arm: JogKinematics | None = None
+        self._kinematics: JogKinematics | None = None
         self._stepped = -math.inf  # time of the last step
         self.ignored = ''  # why the last operator pose was ignored; empty if it was accepted
 
     @property
     def held_back(self) -> bool:
         """Whether the last step ended at a limit or at the edge of the workspace."""
-        return self._arm is not None and self._arm.held_back
+        return self._kinematics is not None and self._kinematics.held_back
 
     def enable(self, closed: bool, time: float, settings: ArmSettings) -> None:
         """Take a message of the clutch. Safe to call from another thread."""
@@ -475,46 +477,48 @@ class TeleopController:
         self._rest()
 
     def _rest(self) -> None:
-        self._arm = None
+        self._kinematics = None
         self._poses.clear()
         self._controller.end_teleoperation()
 
-    def _begun(self, arm: Snapshot, now: float, period: float) -> tuple[JogKinematics, float]:
+    def _begun(self, snapshot: Snapshot, now: float, period: float) -> tuple[JogKinematics, float]:
         """Return the teleoperation of arm and the time since its last step [s]."""
-        steered = arm.state is State.TELEOPERATED and 0.0 <= now - self._stepped <= PAUSE
-        if self._arm is None or not steered:
-            self._arm = JogKinematics(arm.tool.solver, arm.position)
+        steered = snapshot.state is State.TELEOPERATED and 0.0 <= now - self._stepped <= PAUSE
+        if self._kinematics is None or not steered:
+            self._kinematics = JogKinematics(snapshot.tool.solver, snapshot.position)
             self._stepped = now - period
         dt = min(now - self._stepped, MAX_PERIODS * period)
         self._stepped = now
-        return self._arm, dt
+        return self._kinematics, dt
 
-    def twist(self, arm: Snapshot, linear: Array, angular: Array, now: float, settings: ArmSettings) -> bool:
+    def twist(self, snapshot: Snapshot, linear: Array, angular: Array, now: float, settings: ArmSettings) -> bool:
         """Move the tool at linear [m/s] and angular [rad/s] velocity, (3,) in the base link, until now.
 
         Returns whether the arm moves.
         """
-        jog, dt = self._begun(arm, now, 1.0 / settings.publish_rate)
+        jog, dt = self._begun(snapshot, now, 1.0 / settings.publish_rate)
         if dt <= 0.0:
             return False
         if linear.any() or angular.any():
             self.clutch.loosen()
-        fastest = settings.speed_scaling * arm.tool.arm.velocity
-        return self._controller.steer(jog.twist(linear, angular, dt, fastest), now, since=arm.interruptions)
+        fastest = settings.speed_scaling * snapshot.tool.arm.velocity
+        return self._controller.steer(jog.twist(linear, angular, dt, fastest), now, since=snapshot.interruptions)
 
-    def jog(self, arm: Snapshot, velocities: Array, now: float, settings: ArmSettings) -> bool:
+    def jog(self, snapshot: Snapshot, velocities: Array, now: float, settings: ArmSettings) -> bool:
         """Move the joints at velocities (arm.n,) until now. Returns whether the arm moves."""
-        jog, dt = self._begun(arm, now, 1.0 / settings.publish_rate)
+        jog, dt = self._begun(snapshot, now, 1.0 / settings.publish_rate)
         if velocities.any():
             self.clutch.loosen()
-        return dt > 0.0 and self._controller.steer(jog.jog(velocities, dt), now, since=arm.interruptions)
+        return dt > 0.0 and self._controller.steer(jog.jog(velocities, dt), now, since=snapshot.interruptions)
 
-    def take(self, arm: Snapshot, pose: Array, received: float, stamp: float | None, settings: ArmSettings) -> None:
+    def take(
+        self, snapshot: Snapshot, pose: Array, received: float, stamp: float | None, settings: ArmSettings
+    ) -> None:
         """Take an operator pose T (4, 4) of the tip in the base link, received at a time.
 
         stamp: when it was measured, None if unknown. A report states when acceptance of poses begins or ends.
         """
-        goal = self.clutch.goal(pose, arm, received, settings)
+        goal = self.clutch.goal(pose, snapshot, received, settings)
         if self.clutch.why != self.ignored:
             self.ignored = self.clutch.why
             level = Level.WARN if self.ignored else Level.OK
@@ -522,29 +526,29 @@ class TeleopController:
         if goal is None:
             return
         if self.clutch.began:
-            self._arm = None
+            self._kinematics = None
             self._poses.clear()
         self._poses.add(goal.packed, received, stamp)
 
-    def follow(self, arm: Snapshot, now: float, settings: ArmSettings) -> bool:
+    def follow(self, snapshot: Snapshot, now: float, settings: ArmSettings) -> bool:
         """Move to the present operator pose. Returns whether the arm moves."""
         if not (self.clutch.engaged(now, settings) and self._poses.known):
-            if arm.state is State.TELEOPERATED and self._arm is not None:
+            if snapshot.state is State.TELEOPERATED and self._kinematics is not None:
                 self._rest()
             return False
-        teleoperation, dt = self._begun(arm, now, 1.0 / settings.publish_rate)
+        teleoperation, dt = self._begun(snapshot, now, 1.0 / settings.publish_rate)
         if dt <= 0.0:
             return False
-        limits = limits_of_motion(arm.model, arm.tool.index, settings)
+        limits = limits_of_motion(snapshot.model, snapshot.tool.index, settings)
         fastest = FASTEST * limits.velocity
         # A new pose corrects the last estimate: too little room for that would look like a fast motion.
-        q = teleoperation.reach(self._goal(now), max(dt, AHEAD), fastest, arm.position)
+        q = teleoperation.reach(self._goal(now), max(dt, AHEAD), fastest, snapshot.position)
         after = teleoperation.ahead(self._goal(now + AHEAD), q, AHEAD, fastest)
         later = teleoperation.ahead(self._goal(now + 2.0 * AHEAD), after, AHEAD, fastest)
         velocity = np.clip((4.0 * after - 3.0 * q - later) / (2.0 * AHEAD), -fastest, fastest)
         hardest = limits.acceleration
         acceleration = np.clip((later - 2.0 * after + q) / AHEAD**2, -hardest, hardest)
-        return self._controller.steer(q, now, (velocity, acceleration), arm.interruptions)
+        return self._controller.steer(q, now, (velocity, acceleration), snapshot.interruptions)
 
     def _goal(self, time: float) -> Goal:
         value = self._poses.at(time)

@@ -99,7 +99,7 @@ class GoalRequest:
         """The frame of the message."""
         return str(self.message.header.frame_id)
 
-    def resolve(self, arm: Snapshot) -> Aim | None:
+    def resolve(self, snapshot: Snapshot) -> Aim | None:
         """Return the goal of the message for arm. Raises InputError if the message is rejected."""
         if self.refusal:
             raise InputError(self.refusal)
@@ -112,51 +112,51 @@ class GoalRequest:
         if waited > timeout:
             raise InputError(f'received {waited:.3g} s ago, but goal_timeout allows {timeout:g} s')
         check_stamp(self.message.header.stamp, self.context.time.now_ns(), timeout)
-        return self._resolve(arm)
+        return self._resolve(snapshot)
 
-    def _resolve(self, arm: Snapshot) -> Aim | None:
+    def _resolve(self, snapshot: Snapshot) -> Aim | None:
         raise NotImplementedError
 
-    def _in_base(self, arm: Snapshot) -> Array:
+    def _in_base(self, snapshot: Snapshot) -> Array:
         """Return the pose of the goal's frame in the base frame, T (4, 4)."""
-        return self.context.frames.in_base(self.message.header, arm.model, arm.values)
+        return self.context.frames.in_base(self.message.header, snapshot.model, snapshot.values)
 
 
 class PoseRequest(GoalRequest):
     """The pose of the tip frame, roll about the tool axis free."""
 
-    def _resolve(self, arm: Snapshot) -> Aim | None:
-        return self.goal(arm)
+    def _resolve(self, snapshot: Snapshot) -> Aim | None:
+        return self.goal(snapshot)
 
-    def goal(self, arm: Snapshot) -> Goal:
+    def goal(self, snapshot: Snapshot) -> Goal:
         """Return the goal of the message. Raises InputError if the message is invalid."""
         pose = pose_matrix(self.message.pose)
-        return arm.tool.pose_goal(self._in_base(arm) @ pose)
+        return snapshot.tool.pose_goal(self._in_base(snapshot) @ pose)
 
 
 class PointRequest(GoalRequest):
     """The position of the tool point, direction free."""
 
-    def _resolve(self, arm: Snapshot) -> Aim | None:
+    def _resolve(self, snapshot: Snapshot) -> Aim | None:
         point = point_array(self.message.point)
-        T = self._in_base(arm)
+        T = self._in_base(snapshot)
         return Goal(T[:3, :3] @ point + T[:3, 3])
 
 
 class PathRequest(GoalRequest):
     """Poses of the tip frame, connected by straight lines, roll about the tool axis free."""
 
-    def _resolve(self, arm: Snapshot) -> Aim | None:
+    def _resolve(self, snapshot: Snapshot) -> Aim | None:
         poses = self.message.poses
         if not 0 < len(poses) <= MAX_POINTS:
             raise InputError(f'a path must have 1 to {MAX_POINTS} poses, got {len(poses)}')
-        if arm.moving:
+        if snapshot.moving:
             raise InputError(MOVING)
-        T = self._in_base(arm)
+        T = self._in_base(snapshot)
         goals = []
         for number, pose in enumerate(poses, 1):
             try:
-                goals.append(arm.tool.pose_goal(T @ pose_matrix(pose)))
+                goals.append(snapshot.tool.pose_goal(T @ pose_matrix(pose)))
             except InputError as error:
                 raise InputError(f'pose {number}: {error}') from None
         rows = np.array([goal.packed for goal in goals])
@@ -166,8 +166,8 @@ class PathRequest(GoalRequest):
 class JointsRequest(GoalRequest):
     """Joint positions; an unchanged repeat is ignored."""
 
-    def _resolve(self, arm: Snapshot) -> Aim | None:
-        named = joint_values(self.message, arm.model.joints.names)
+    def _resolve(self, snapshot: Snapshot) -> Aim | None:
+        named = joint_values(self.message, snapshot.model.joints.names)
         before, self.context.joints = self.context.joints, (named, self.arrival)
         if before is not None and before[0] == named and self.arrival - before[1] < REPEAT:
             return None
@@ -209,11 +209,11 @@ class Projection:
         query.projection = self
         self._inbox.put(query)
 
-    def answer(self, query: _Query, arm: Snapshot, solution: Solution) -> None:
+    def answer(self, query: _Query, snapshot: Snapshot, solution: Solution) -> None:
         """Publish the pose of the tip at a solution, and its result."""
-        values = arm.values.copy()
-        values[arm.tool.index] = solution.q
-        names = (f'joint {name}' for name in arm.tool.arm.joint_names)
+        values = snapshot.values.copy()
+        values[snapshot.tool.index] = solution.q
+        names = (f'joint {name}' for name in snapshot.tool.arm.joint_names)
         fields = {
             'status': solution.status.value,
             'position_error': solution.position_error,
@@ -226,12 +226,12 @@ class Projection:
         }
         level = Level.OK if solution.solved else Level.WARN
         message = 'solved' if solution.solved else f'{solution.status.value}: {solution.reason}'
-        self._pose.publish(_tip_pose(query, arm, values))
+        self._pose.publish(_tip_pose(query, snapshot, values))
         self._status.publish(diagnostic(level, self._name, message, fields))
 
-    def answer_joints(self, query: _JointsQuery, arm: Snapshot, values: Array) -> None:
+    def answer_joints(self, query: _JointsQuery, snapshot: Snapshot, values: Array) -> None:
         """Publish the pose of the tip at the variables (n,)."""
-        self._tip.publish(_tip_pose(query, arm, values))
+        self._tip.publish(_tip_pose(query, snapshot, values))
 
 
 class _Query(PoseRequest):
@@ -240,9 +240,9 @@ class _Query(PoseRequest):
     moves = False
     projection: Projection
 
-    def _resolve(self, arm: Snapshot) -> Aim | None:
-        goal = self.goal(arm)
-        self.projection.answer(self, arm, arm.tool.solver.solve(goal, arm.position))
+    def _resolve(self, snapshot: Snapshot) -> Aim | None:
+        goal = self.goal(snapshot)
+        self.projection.answer(self, snapshot, snapshot.tool.solver.solve(goal, snapshot.position))
         return None
 
 
@@ -252,18 +252,18 @@ class _JointsQuery(GoalRequest):
     moves = False
     projection: Projection
 
-    def _resolve(self, arm: Snapshot) -> Aim | None:
-        joints = arm.model.joints
+    def _resolve(self, snapshot: Snapshot) -> Aim | None:
+        joints = snapshot.model.joints
         named = joint_values(self.message, joints.names)
-        values = joints.filled({**joints.named(arm.values), **named})
-        self.projection.answer_joints(self, arm, values)
+        values = joints.filled({**joints.named(snapshot.values), **named})
+        self.projection.answer_joints(self, snapshot, values)
         return None
 
 
-def _tip_pose(query: GoalRequest, arm: Snapshot, values: Array) -> PoseStamped:
+def _tip_pose(query: GoalRequest, snapshot: Snapshot, values: Array) -> PoseStamped:
     """Return the pose of the tip in the base link at the variables (n,), with the stamp of a query."""
-    tip = arm.tool.arm
-    pose = PoseStamped(pose=matrix_pose(arm.model.link_in_base(tip.tip_link, values)))
+    tip = snapshot.tool.arm
+    pose = PoseStamped(pose=matrix_pose(snapshot.model.link_in_base(tip.tip_link, values)))
     pose.header.frame_id = tip.base_link
     pose.header.stamp = query.message.header.stamp
     return pose

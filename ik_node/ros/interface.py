@@ -242,39 +242,39 @@ class ReportPace:
                 self._due = steady() + PERIOD
 
 
-def arm_values(arm: Snapshot, report: Report | None, condition: str) -> dict[str, str]:
+def arm_values(snapshot: Snapshot, report: Report | None, condition: str) -> dict[str, str]:
     """Return values by key, as text.
 
     report: the newest one on a goal, None before the first. condition: of the arm, as a sentence.
     """
-    margin, joint = arm.margin
+    margin, joint = snapshot.margin
     values = {
-        'state': arm.state.value,
-        'standing still because': _why_still(arm, report, condition),
+        'state': snapshot.state.value,
+        'standing still because': _why_still(snapshot, report, condition),
         'least distance to a joint limit [rad or m]': f'{margin:.4f} ({joint})',
     }
     if report is not None and report.request is not None:
         age = steady() - report.request.arrival
         values['newest goal'] = f'{report.number} ({report.request.source}): {report.phase}'
         values['age of the newest goal [s]'] = f'{age:.3f}'
-    if arm.moving and not math.isnan(arm.remaining):
-        values['share of the motion done'] = f'{arm.share:.3f}'
-        values['time left [s]'] = f'{arm.remaining:.3f}'
-    if not math.isnan(arm.measured_age):
-        values['age of the oldest measurement [s]'] = f'{arm.measured_age:.3f}'
-    if arm.model.notes:  # such as that a shape is left out
-        values['self-collision'] = '; '.join(arm.model.notes)
-    if arm.model.collision is not None:
-        distance, pair = arm.model.collision.distance(arm.values)
+    if snapshot.moving and not math.isnan(snapshot.remaining):
+        values['share of the motion done'] = f'{snapshot.share:.3f}'
+        values['time left [s]'] = f'{snapshot.remaining:.3f}'
+    if not math.isnan(snapshot.measured_age):
+        values['age of the oldest measurement [s]'] = f'{snapshot.measured_age:.3f}'
+    if snapshot.model.notes:  # such as that a shape is left out
+        values['self-collision'] = '; '.join(snapshot.model.notes)
+    if snapshot.model.collision is not None:
+        distance, pair = snapshot.model.collision.distance(snapshot.values)
         values['distance to self-collision [m]'] = f'{distance:.4f} ({pair[0]} with {pair[1]})'
     return values
 
 
-def _why_still(arm: Snapshot, report: Report | None, condition: str) -> str:
+def _why_still(snapshot: Snapshot, report: Report | None, condition: str) -> str:
     """Return why an arm does not move; empty if it does."""
-    if arm.moving:
+    if snapshot.moving:
         return ''
-    if arm.state is not State.HOLDING:
+    if snapshot.state is not State.HOLDING:
         return condition
     return 'no goal received yet' if report is None else report.message
 
@@ -426,27 +426,27 @@ class TeleopInterface:
             return
         if rejection:
             raise InputError(rejection)
-        arm = teleop.ready()
+        snapshot = teleop.ready()
         check_stamp(message.header.stamp, self._time.now_ns(), settings.goal_timeout)
         if kind == JOINT_JOG:
-            moves = teleop.jog(arm, _joint_velocities(message, arm, settings), now, settings)
+            moves = teleop.jog(snapshot, _joint_velocities(message, snapshot, settings), now, settings)
         elif kind == TWIST:
-            R = self._in_base(message, arm)[:3, :3]
+            R = self._in_base(message, snapshot)[:3, :3]
             linear, angular = _twist(message, settings)
-            moves = teleop.twist(arm, R @ linear, R @ angular, now, settings)
+            moves = teleop.twist(snapshot, R @ linear, R @ angular, now, settings)
         else:
             if new:
-                pose = self._in_base(message, arm) @ pose_matrix(message.pose)
-                teleop.take(arm, pose, received, self._time.of(message.header.stamp), settings)
-            moves = teleop.follow(arm, now, settings)
+                pose = self._in_base(message, snapshot) @ pose_matrix(message.pose)
+                teleop.take(snapshot, pose, received, self._time.of(message.header.stamp), settings)
+            moves = teleop.follow(snapshot, now, settings)
             if teleop.ignored:
                 self._publish_status(INVALID, teleop.ignored)
         if moves:
             self._publish_status(JOINT_BOUND if teleop.held_back else NO_WARNING)
 
-    def _in_base(self, message: Any, arm: Snapshot) -> Array:
+    def _in_base(self, message: Any, snapshot: Snapshot) -> Array:
         """Return the pose T (4, 4) in the base link of the frame of a message."""
-        return self._frames.in_base(message.header, arm.model, arm.values)
+        return self._frames.in_base(message.header, snapshot.model, snapshot.values)
 
     def _publish_status(self, code: int, message: str = '') -> None:
         """Publish a status when its code changes."""
@@ -471,11 +471,11 @@ def _twist(message: TwistStamped, settings: ArmSettings) -> tuple[Array, Array]:
     return linear, angular
 
 
-def _joint_velocities(message: Any, arm: Snapshot, settings: ArmSettings) -> Array:
+def _joint_velocities(message: Any, snapshot: Snapshot, settings: ArmSettings) -> Array:
     """Return the velocities (n,) of the joints of the arm that a JointJog or a JointState asks for."""
     names = list(getattr(message, 'joint_names', None) or getattr(message, 'name', []))
     given = list(getattr(message, 'velocities', None) or getattr(message, 'velocity', []))
-    known = arm.tool.arm.joint_names
+    known = snapshot.tool.arm.joint_names
     if len(names) != len(given) or not np.isfinite(given).all():
         raise InputError(f'one finite velocity per joint is needed, got {given} for {join_names(names)}')
     if not names or len(set(names)) < len(names):
@@ -487,7 +487,7 @@ def _joint_velocities(message: Any, arm: Snapshot, settings: ArmSettings) -> Arr
     velocities = np.array([requested.get(name, 0.0) for name in known])
     if settings.command_in_type == 'unitless':
         velocities = settings.scale_joint * np.clip(velocities, -1.0, 1.0)
-    fastest = settings.speed_scaling * arm.tool.arm.velocity
+    fastest = settings.speed_scaling * snapshot.tool.arm.velocity
     return np.clip(velocities, -fastest, fastest)
 
 

@@ -763,7 +763,8 @@ class IkNode(LifecycleNode, ClosableNode):
     def __init__(self, gc_policy: GcPolicy | None = None, **options: Any) -> None:
         """gc_policy: the collector of the program, if it belongs to this node."""
         super().__init__('ik_node', **options)
-        self._configured = self._active = False  # active: it commands the arm, or will once it can
+        self._configured = self._active = False
+        self._leaves = False  # it serves the arm no longer once that rests
         wrap_change_state(self, self._resting_first)
         self._settings = declare_robot(self)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -983,7 +984,7 @@ class IkNode(LifecycleNode, ClosableNode):
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Allow commands."""
-        self._active = True
+        self._active, self._leaves = True, False
         self._neighbours.tell(since=time.time())
         self._mind_neighbours()
         for tool in self._tools:
@@ -992,7 +993,7 @@ class IkNode(LifecycleNode, ClosableNode):
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Deactivate, even if it takes longer to come to rest: the node could not be activated again."""
-        self.deactivate()
+        self._end()
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -1002,12 +1003,12 @@ class IkNode(LifecycleNode, ClosableNode):
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Come to rest before the end."""
-        self.deactivate()
+        self._end()
         return super().on_shutdown(state)
 
     def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Come to rest, and be unconfigured afterwards."""
-        self.deactivate()
+        self._end()
         self._clean_up()
         return super().on_error(state)
 
@@ -1033,15 +1034,19 @@ class IkNode(LifecycleNode, ClosableNode):
 
         return callback
 
+    def _end(self) -> None:
+        self.deactivate()
+        self._active = False
+
     def deactivate(self) -> None:
         """Bring the arm to rest within its limits, then send no commands."""
-        self._active = False
+        self._leaves = True
         for tool in self._tools:
             tool.own_controller.deactivate()
         self._rest.then(self._leave)  # another node must not command the arm while it still brakes
 
     def _leave(self) -> None:
-        if not self._active:
+        if self._leaves:
             self._neighbours.leave()
 
     def _clean_up(self) -> None:

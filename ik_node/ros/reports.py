@@ -128,20 +128,20 @@ def _reason(report: Report) -> str:
     return report.message.split(' rejected: ', 1)[-1] if rejected else ''
 
 
-def goal_state(report: Report | None, arm: Snapshot) -> Float64MultiArray:
+def goal_state(report: Report | None, snapshot: Snapshot) -> Float64MultiArray:
     """Return the progress to the goal of report (None before the first) as the values of NUMBERS."""
     solution = None if report is None else report.solution
     status = report.status if report is not None and report.status in STATUSES else ''
     values = (
         0 if report is None else report.number,
-        arm.state.code,
+        snapshot.state.code,
         STATUSES.index(status),
         math.nan if solution is None else solution.position_error,
         math.nan if solution is None else solution.direction_error,
-        abs(arm.target - arm.position).max(initial=0.0),
-        arm.remaining,
-        arm.share,
-        arm.behind,
+        abs(snapshot.target - snapshot.position).max(initial=0.0),
+        snapshot.remaining,
+        snapshot.share,
+        snapshot.behind,
     )
     size = len(values)
     dimension = MultiArrayDimension(label=','.join(NUMBERS), size=size, stride=size)

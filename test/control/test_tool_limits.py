@@ -340,7 +340,7 @@ def test_home_is_put_inside_the_cone():
 
 def test_the_gate_stops_an_arm_that_is_led_outside(ball):
     """Whatever makes the samples: here the motion itself is broken."""
-    motion = ball.controller._motion.arm.motion
+    motion = ball.controller._motion.group.motion
     motion.keeps = None
     ball.controller._motion.choose = lambda plan, *_: plan
     assert ball.go(ball_pitch=1.1, ball_roll=1.1).status != 'rejected'

@@ -353,7 +353,7 @@ def test_a_plan_on_which_the_tool_is_too_fast_is_not_sent(model: ArmModel) -> No
     rig = Driven(model, replace(SETTINGS, max_tool_speed=0.2))
     rig.measure_all()
     rig.tick(2)
-    rig.controller._motion.arm.motion._pace = None
+    rig.controller._motion.group.motion._pace = None
     rig.go(yaw=1.5)
     rig.tick(1)
     assert rig.state is State.FAULTED
@@ -642,7 +642,7 @@ def test_joints_faster_than_a_new_limit_slow_down_after_a_stall_too(rig: Driven)
     velocity = after.states(times)[:, 1, yaw]
     assert velocity[0] == pytest.approx(before.states(times[:1])[0, 1, yaw], abs=1e-6)
     assert velocity[0] > 0.3
-    hardest = rig.controller._motion.arm.motion.limits[1][0]
+    hardest = rig.controller._motion.group.motion.limits[1][0]
     assert np.abs(np.diff(velocity) / 0.001).max() < 1.1 * hardest
 
 

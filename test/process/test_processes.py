@@ -23,8 +23,7 @@ from rosgraph_msgs.msg import Clock
 from ik_node.startup import demo
 from ik_node.startup.demo import Child, stop_all
 from ik_node.startup.launch_plan import PACKAGE, NodeSpec
-from ik_node.teach.program import Point
-from ik_node.teach.program import Program
+from ik_node.teach.program import Point, Program
 
 Start = Callable[..., Running]
 READY = 'effective DoF'
