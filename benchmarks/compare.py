@@ -21,7 +21,7 @@ from ik_node.solver.methods import METHODS
 
 DEFAULT = 'default'  # IkSolver as it comes: the closed form where there is one, then lm
 COARSE = 1e-3  # m and rad: what many would call there
-MOST_GOALS = 200  # per arm, fewer of methods that are slow:
+MAX_GOALS = 200  # per arm, fewer of methods that are slow:
 GOALS = {'transpose': 60, 'ccd': 60, 'fabrik': 60, 'autodiff': 12, 'scipy': 12}
 SPECIAL_SHARE = 0.1  # of that many goals at singular poses, at limits, out of reach and tied
 
@@ -45,8 +45,8 @@ def compare(task: Task, method: str, scale: float) -> Result:
         if kind == 'tied' and task.arm.effective_dof != 4:
             continue
         plain = kind in ('reachable', 'coarse')
-        most = scale * MOST_GOALS * (1.0 if plain else SPECIAL_SHARE)
-        share = 1.0 if method == DEFAULT else GOALS.get(method, MOST_GOALS) / MOST_GOALS
+        most = scale * MAX_GOALS * (1.0 if plain else SPECIAL_SHARE)
+        share = 1.0 if method == DEFAULT else GOALS.get(method, MAX_GOALS) / MAX_GOALS
         goals = make(task, np.random.default_rng(100 if plain else 101 + number), max(4, round(most)))
         few = plain or (method != DEFAULT and METHODS[method].module)
         count = max(2, round(share * most) if few else round(most))

@@ -19,7 +19,7 @@ from benchmarks.complete import RESTARTS, SAME, Compared, compared, distinct, is
 from benchmarks.contest import Contest, Record, title_of
 from benchmarks.tables import Table, heading, microseconds, percent, times_as_fast
 from ik_node import Goal, IkSolver
-from ik_node.solver.all_solutions import MOST_SOLUTIONS
+from ik_node.solver.all_solutions import MAX_SOLUTIONS
 
 ARMS = 200
 GOALS = 50
@@ -86,7 +86,7 @@ def eliminated(solver: IkSolver) -> Callable[[Goal], Any] | None:
     if elimination is None:
         return None
     arm = solver.arm
-    seed, found = arm.middle.copy(), np.empty((MOST_SOLUTIONS, arm.n))
+    seed, found = arm.middle.copy(), np.empty((MAX_SOLUTIONS, arm.n))
     return lambda goal: elimination.solutions(goal.packed, seed, found, arm.limits)
 
 

@@ -3,7 +3,7 @@
 
     python -m benchmarks.soak [--minutes 30] [--rate 100]
 
-Exits with 1 if the memory of the node has grown by more than MOST_GROWTH after the warm-up.
+Exits with 1 if the memory of the node has grown by more than MAX_GROWTH after the warm-up.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from ik_node.tracks import Track, tip_pose
 
 MINUTES, RATE = 30.0, 100.0  # [Hz] of the goals
 WARM_UP = 120.0  # [s] at most, and a quarter of the time: caches fill, pools grow
-MOST_GROWTH = 1.0  # [MB]
-MOST_WAIT = 10.0  # [ms] from goal to command, 99 of 100 times
+MAX_GROWTH = 1.0  # [MB]
+MAX_WAIT = 10.0  # [ms] from goal to command, 99 of 100 times
 EVERY = 1.0  # [s] from one look at the memory to the next
 LOOKS = 20  # whose median counts at the beginning and at the end
 BLOCK = 1000  # goals after which what has been heard is evaluated, so that this process does not grow
@@ -163,14 +163,14 @@ def report(figures: Figures) -> bool:
     waited = np.array(figures.waits)
     print(f'{figures.goals} goals, {figures.answered} answered, {figures.rejected} rejected')
     print(f'  memory after the warm-up [MB]: {figures.memory[0]:.1f}, at the end {figures.memory[-1]:.1f}')
-    print(f'  growth {figures.growth:+.2f} MB (at most {MOST_GROWTH:g}); Python: {change}')
-    print(f'  goal to command [ms]: {quantiles(waited)} (p99 to be below {MOST_WAIT:g})')
+    print(f'  growth {figures.growth:+.2f} MB (at most {MAX_GROWTH:g}); Python: {change}')
+    print(f'  goal to command [ms]: {quantiles(waited)} (p99 to be below {MAX_WAIT:g})')
     print(f'  publish jitter, by arrival on one steady clock [ms]: {quantiles(np.array(figures.jitter))}')
     print(f'  processor: {100.0 * figures.processor:.0f} % of one core; load {os.getloadavg()[0]:.1f}')
     print(f'  at rest {1e3 * figures.off:.4f} mm from the last goal; exit code {figures.code}')
-    good = figures.growth <= MOST_GROWTH and figures.code == 0
+    good = figures.growth <= MAX_GROWTH and figures.code == 0
     if not good:
-        print(f'the memory has grown by more than {MOST_GROWTH:g} MB, or the node has failed', file=sys.stderr)
+        print(f'the memory has grown by more than {MAX_GROWTH:g} MB, or the node has failed', file=sys.stderr)
     return good
 
 

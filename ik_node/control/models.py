@@ -36,7 +36,7 @@ from ik_node.solver.trees import KERNELS, TreeSolution, TreeSolver
 from .settings import ArmSettings, RobotSettings
 
 OFF = 'self-collision is not checked'
-MOST_NOTES = 3  # maximum number of ignored shapes in the log
+MAX_NOTES = 3  # maximum number of ignored shapes in the log
 
 
 def arm_collision(
@@ -56,8 +56,8 @@ def arm_collision(
         if settings.self_collision == 'true':
             raise
         return None, (f'{OFF}: {error}',)
-    if len(notes) > MOST_NOTES:
-        notes = [*notes[:MOST_NOTES], f'and {len(notes) - MOST_NOTES} more collision shapes are ignored']
+    if len(notes) > MAX_NOTES:
+        notes = [*notes[:MAX_NOTES], f'and {len(notes) - MAX_NOTES} more collision shapes are ignored']
     if found is None or found.empty:
         why = notes[0] if notes else 'the description has no collision shapes that could touch each other'
         if settings.self_collision == 'true':

@@ -76,7 +76,7 @@ class Curve:
 
 METRES_PER_RADIAN = 0.1  # what a turn counts beside a motion of the tool point
 SHORTEST = 1e-6  # [m] a line that is shorter is left out
-MAX_POINTS, MOST_BLENDED = 100, 20  # a path with more takes too long to plan
+MAX_POINTS, MAX_BLENDED = 100, 20  # a path with more takes too long to plan
 OPPOSITE = math.pi - 1e-3  # [rad] a turn by more has no definite axis
 
 
@@ -186,8 +186,8 @@ class ToolPath:
             turn = 0.0 if rows is None else float(np.linalg.norm(rows[k] - rows[kept[-1]]))
             if max(float(np.linalg.norm(points[k] - points[kept[-1]])), METRES_PER_RADIAN * turn) > SHORTEST:
                 kept.append(k)
-        if blend is not None and len(kept) > MOST_BLENDED + 1:
-            raise InputError(f'a path with blended corners may have {MOST_BLENDED} poses at most, got {len(kept) - 1}')
+        if blend is not None and len(kept) > MAX_BLENDED + 1:
+            raise InputError(f'a path with blended corners may have {MAX_BLENDED} poses at most, got {len(kept) - 1}')
         moves = np.diff(points[kept], axis=0)
         axes, angles = (np.zeros_like(moves), np.zeros(len(moves))) if rows is None else _turns(rows[kept])
         sizes = np.maximum(np.linalg.norm(moves, axis=1), METRES_PER_RADIAN * angles)
@@ -248,7 +248,7 @@ GAP = 3e-3  # share of the time by which the barrier may miss the optimum
 STAGE = 12.0  # growth of the barrier's weight
 STEPS = 30  # of Newton's method per stage, at most
 SHORTEST_RAMP = 0.002  # share of the path in which it speeds up from rest
-PIECES, MOST_PIECES = 96, 256  # of b
+PIECES, MAX_PIECES = 96, 256  # of b
 NODES = 4  # of the trajectory in a piece of b
 MARGIN = 1.0 - 1e-4  # share of the limits that is used
 
@@ -309,7 +309,7 @@ def _ramp(path: Path, bounds: Bounds) -> float:
 
 def _breaks(sites: Array, ramp: float) -> Array:
     """Return where pieces of b meet: a third in each ramp, and closer where sites are close."""
-    count = int(np.clip(2 * len(sites), PIECES, MOST_PIECES))
+    count = int(np.clip(2 * len(sites), PIECES, MAX_PIECES))
     u = np.linspace(0.0, 1.0, 2049)
     even = np.interp(u, [0.0, ramp, 1.0 - ramp, 1.0], [0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0])
     near = np.interp(u, np.interp(sites, ramped(u, ramp)[0], u), np.linspace(0.0, 1.0, len(sites)))
@@ -485,7 +485,7 @@ class _Profile:
 
 ACCURACY = (2e-4, float(np.radians(0.1)))  # [m, rad] within which the tool keeps to the path
 EXACT = 0.1  # share of ACCURACY that the curve between two solutions may take
-FIRST_STEP, LARGEST_STEP, LEAST_STEP = 1.0 / 64.0, 1.0 / 24.0, 1e-6  # of s
+FIRST_STEP, LARGEST_STEP, MIN_STEP = 1.0 / 64.0, 1.0 / 24.0, 1e-6  # of s
 LARGE_MOVE, SMALL_MOVE = 0.12, 0.04  # [rad, or as a share of the reach] of a joint in one step
 MAX_SITES = 400
 NEAREST = 60  # steps to the configuration with the least errors
@@ -551,7 +551,7 @@ class JointPath:
                 step = 2.0 * step if move < SMALL_MOVE else step
                 if len(sites) > MAX_SITES:
                     raise PathEndsError(sites[-1], INTRICATE)
-            elif step > LEAST_STEP:
+            elif step > MIN_STEP:
                 step *= 0.5
             else:
                 raise PathEndsError(sites[-1], self._why(s, rows[-1]))

@@ -23,7 +23,7 @@ from ruckig import Trajectory as RuckigTrajectory
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.tracking import LEAST_ROOM, MOST_ROOM, SHARE_AFTER_HIT
+from ik_node.kernels.tracking import MIN_ROOM, MAX_ROOM, SHARE_AFTER_HIT
 
 from .trajectory import MotionState
 
@@ -123,7 +123,7 @@ class TurningPoints:
 
 LARGEST_GAIN = 0.4  # of the poles per period: faster ones would not be stable with constant jerk in a period
 USED = 0.93  # share of the limits that the target's part of the blend may need
-LEAST_SHARE = 0.3  # for any target: corners cannot be followed, but what is between them can
+MIN_SHARE = 0.3  # for any target: corners cannot be followed, but what is between them can
 FALL, RISE = 8.0, 2.0  # [1/s] rates at which limits lower the aim of the share, and at which it recovers
 FASTEST_BLEND = 4.0  # [1/s]
 NEAR_BY, LAG = (
@@ -224,7 +224,7 @@ class Pursuit:
             self._catching_up, self._lack, self._calm = False, np.zeros(self.n), joints.copy()
             self._share, self._aim = np.array([float(close), 0.0, 0.0]), 1.0
             return None
-        room = np.clip(1.0 - self._demand.peaks, LEAST_ROOM, MOST_ROOM)
+        room = np.clip(1.0 - self._demand.peaks, MIN_ROOM, MAX_ROOM)
         free = room[0] * limits[0], room[1] * limits[1], CATCHING * limits[2]
         after = self._approached(MotionState(*gap), np.zeros(self.n), free, dt, True)
         jerk: Array = (target[2] + after.acceleration - joints[2]) / dt
@@ -233,7 +233,7 @@ class Pursuit:
     def _blend(self, target: Array, limits: Array, dt: float) -> None:
         """Move the share towards its aim. target, limits: (3, n)."""
         share, demand = self._share, self._demand
-        highest = max(LEAST_SHARE, USED / max(demand.worst, USED))
+        highest = max(MIN_SHARE, USED / max(demand.worst, USED))
         self._aim = min(self._aim + RISE * dt, highest)
         speed, brake, jerk = kernels.blend_limits(
             self._calm, target, limits, demand.peaks, self._gap, float(share[0]), dt

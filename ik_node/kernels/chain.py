@@ -376,7 +376,7 @@ def clip(q, limits):
         keep_in_balls(q, limits)
 
 
-LEAST_DAMPING = 1e-9  # share of the largest diagonal entry, so that no matrix is singular
+MIN_DAMPING = 1e-9  # share of the largest diagonal entry, so that no matrix is singular
 
 
 @compiled

@@ -689,7 +689,7 @@ def first_joint_angles(form, goal, q5, roots):
 # Where the distance to a target has a minimum, each of the three joints is at a limit or free, and the rigid
 # pieces between free joints point along the line through the target. The first free joint turns about a fixed
 # tip, and all that follow stay at fixed angles: the tool point is on an arc about that tip.
-MOST_ARCS = 64
+MAX_ARCS = 64
 
 # Columns of arcs; FIRST 3: no joint is free. From A2 on: the angles of the three joints.
 TIP_X, TIP_Y, RADIUS, FIRST, TURN, A2 = range(6)
@@ -718,7 +718,7 @@ def goal_in_plane(form, goal, plane, q1):
 
 @compiled
 def bounding_arcs(form, limits, l1, l2, end, arcs):
-    """Write arcs (MOST_ARCS, 8), every one of CASES with the senses of its pieces; returns how many.
+    """Write arcs (MAX_ARCS, 8), every one of CASES with the senses of its pieces; returns how many.
 
     Angles of free joints but the first must be within their limits, and the radius positive: a tool point on
     the far side of the tip is nearest nowhere.
@@ -812,7 +812,7 @@ STEP = 0.05  # rad of joint 1 where the bound does not allow for more
 STEPS = (0.2, 1.6)  # rad of joint 5, least and most
 SLACK = 0.02  # share of the size by which half a step of joint 5 may move the tool point
 BESIDE = (0.5, 1.0)  # rad of joints 1 and 5: candidates on the same arc that differ by less are one
-INSIDE = MOST_ARCS  # in place of the number of an arc: joints 2, 3, 4 reach the target
+INSIDE = MAX_ARCS  # in place of the number of an arc: joints 2, 3, 4 reach the target
 
 
 @compiled
@@ -883,7 +883,7 @@ def scan_candidates(form, limits, goal, plane, l1, l2, seed, best, candidates):
     candidate found on the same arc. best [m]: a distance that is reached. Returns (number of candidates, by
     how much the distance may fall beside one [m]).
     """
-    arcs, q, trial = np.empty((MOST_ARCS, 8)), np.empty(5), np.empty(5)
+    arcs, q, trial = np.empty((MAX_ARCS, 8)), np.empty(5), np.empty(5)
     # the ranges of joints 1 and 5: one turn is enough where they have more
     fast, slow, turning = speeds(form, goal)
     low1, high1, low5, high5 = limits[0, 0], limits[1, 0], limits[0, 4], limits[1, 4]
@@ -949,8 +949,8 @@ def scan_candidates(form, limits, goal, plane, l1, l2, seed, best, candidates):
 
 PROVEN = 1e-9  # m: a distance that exceeds a lower bound by less is the least
 FEWEST, HITS = 48, 12  # descents; that is enough if so many of them have come as near as the nearest
-FEWEST_OF_MANY = 150  # likewise of more than MOST_JOINTS joints, whose places are many
-MOST_JOINTS = 5
+FEWEST_OF_MANY = 150  # likewise of more than MAX_JOINTS joints, whose places are many
+MAX_JOINTS = 5
 OTHERS, STRIDE = 128, 997  # descents more where it is not, from known configurations so many columns apart
 NUMBER, ROWS, HIT = range(3)  # entries of progress: descents done, rows in use, descents as near as the nearest
 
@@ -1015,7 +1015,7 @@ def nearest_positions(
     work = np.empty((2 * n + 6 + m, max(n, 13)))
     q = np.empty(n)
     first, rows, hits = int(progress[NUMBER]), int(progress[ROWS]), int(progress[HIT])
-    fewest = FEWEST if n <= MOST_JOINTS else FEWEST_OF_MANY
+    fewest = FEWEST if n <= MAX_JOINTS else FEWEST_OF_MANY
     ranks = given.shape[0] + ranked.shape[0]
     most = ranks + OTHERS
     alone = bound == 0.0 or isnan(goal[DIRECTION])  # nothing to choose among places equally near

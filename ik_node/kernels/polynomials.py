@@ -8,7 +8,7 @@ from math import atan2, cos, frexp, ldexp, sin, sqrt
 from .arrays import ROOT_SLACK
 from .language import compiled
 
-MOST_SWEEPS = 80  # per eigenvalue; ten are rare
+MAX_SWEEPS = 80  # per eigenvalue; ten are rare
 PATIENCE = 25  # sweeps after which an entry counts as zero beside the whole matrix, not its neighbours
 UNUSUAL = (10, 20, 30, 50)  # sweeps after which a shift of another kind breaks a cycle
 TINY = 2.3e-16
@@ -172,7 +172,7 @@ def eigenvalues(a, n, real, imaginary):
             high -= 2
             sweeps = 0
             continue
-        if sweeps == MOST_SWEEPS:
+        if sweeps == MAX_SWEEPS:
             return False
         trace, product = before + corner, before * corner - across
         if sweeps in UNUSUAL:  # Wilkinson's exceptional shift

@@ -32,7 +32,7 @@ LONGEST = 0.15  # step along a curve, all joints together [rad or m]
 BENT = 0.15  # share of a step: what is further from its tangent is halved
 SAME = 1e-4  # rad or m: configurations that differ by less are one
 CLOSE = 1e-9  # rad or m: joint 1 is at its value
-MOST_TRIALS = 20  # to bring it there
+MAX_TRIALS = 20  # to bring it there
 NEAREST = 1e-5  # rad or m: the shortest step towards the seed; gains by shorter ones are rounding
 GAIN = 1e-3  # of squared distance by a step of length 1
 AT_LIMIT = 1e-9  # rad or m
@@ -130,7 +130,7 @@ def crossing(curve, length, value, behind, ahead, q, out):
     """
     joints, tool, limits, goal, options, _, _, frames, work, held = curve
     low, high = 0.0, length
-    for _ in range(MOST_TRIALS):
+    for _ in range(MAX_TRIALS):
         distance = low + (high - low) * behind / (behind - ahead)  # where the chord is zero
         bent, _ = step_along(curve, distance, q, out)
         if not bent < 2.0 * BENT:
@@ -160,7 +160,7 @@ def closes(curve, period, length, start, q, out):
     n, along = q.shape[0], curve[ALONG]
     distance = 0.0
     copy(q, out)
-    for trials in range(MOST_TRIALS):
+    for trials in range(MAX_TRIALS):
         # how far start is from here, along the tangent and in all
         ahead, square, largest = 0.0, 0.0, 0.0
         for i in range(n):
@@ -220,9 +220,9 @@ def approach(joints, tool, limits, goal, options, seed, q, scratch, frames, work
 
 
 SHORTEST = 1e-6  # step along a curve, all joints together [rad or m]
-MOST_STEPS = 20_000  # in one sense
+MAX_STEPS = 20_000  # in one sense
 STRAIGHT = 0.05  # share of a step: what is nearer to its tangent makes the next one longer
-MOST_PIECES = 256
+MAX_PIECES = 256
 MORE = 0.1  # rad: a joint with more than a turn has so much more
 UNKNOWN, AGAIN, ENDED = -1, -2, -3  # of a solution, and of how a curve ends
 
@@ -334,7 +334,7 @@ def follow(curve, number, start, limits, period, listed, marks, begin, piece, pi
     copy(start, q)
     turned_into(limits, period, q, before)
     forward(joints, tool, q, frames)
-    for steps in range(MOST_STEPS):
+    for steps in range(MAX_STEPS):
         if not tangent(curve):
             return pieces, ENDED
         # one step: no more than from one value of the grid to the next, halved until the curve is straight
@@ -442,7 +442,7 @@ def find_families(
     work, scratch = np.empty((3 * n + 8, max(n, 6))), np.empty((8, n))
     exact = options.copy()
     exact[0], exact[1] = min(options[POSITION_TOLERANCE], EXACT), min(options[CHORD_TOLERANCE], EXACT)
-    best, least = np.empty((MOST_PIECES, n)), np.empty(MOST_PIECES)
+    best, least = np.empty((MAX_PIECES, n)), np.empty(MAX_PIECES)
     start, along, turned = np.empty(n), np.empty(n), np.empty(n)
     curve = joints, tool, opened, goal, exact, scratch[0], along, frames, work, scratch[1:3]
     listed, members = (grid, first, known), (seed, best, least)

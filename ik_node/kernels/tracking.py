@@ -329,7 +329,7 @@ def best_branch(period: R1, found: F3, counts: I1, seed: F1, costs: F2, came_fro
 # States are (3, n): positions, velocities and accelerations of joints, which are advanced in place. limits
 # (3, n): of velocity, acceleration and jerk. dt [s]: the step.
 
-LEAST_SPREAD = 1e-9  # of three times or more; it is 0 where only two differ, and 0.02 for four even ones
+MIN_SPREAD = 1e-9  # of three times or more; it is 0 where only two differ, and 0.02 for four even ones
 MEMORY = 0.7  # [s] for which the largest velocity and acceleration of the target count
 SMOOTHING = 0.04  # [s] of its acceleration
 DRIFT, CALM = 2.0, 0.3  # [1/s] of the distance, and share of the velocity limits: speed of the calm point
@@ -338,7 +338,7 @@ SHARE_AFTER_HIT = 0.9  # largest share after a hit
 NEAR = 0.3  # [s] for which the largest distance between the target and the calm point counts
 BLENDING = 0.4  # share of the free acceleration, and of the jerk limit, that a change of the share may use
 CROSSING = 0.6  # share of the free acceleration that the rate of the share may use
-LEAST_ROOM, MOST_ROOM = 0.1, 0.9  # shares of the limits that count as free for it
+MIN_ROOM, MAX_ROOM = 0.1, 0.9  # shares of the limits that count as free for it
 SMALLEST = 1e-3  # [rad or m] distance between target and calm point, for quotients
 DEFICIT_TIME = 0.04  # [s] for which acceleration that limits took away counts
 HIT = 0.15  # a limit is hit if the deficit is this share of the acceleration limit: noise takes less
@@ -362,7 +362,7 @@ def fit_parabola(times: F1, samples: F2, parabola: F2):
     d1 = s2 - l1 * s1
     l3 = (s3 - l1 * s2) / d1
     d2 = s4 - l2 * s2 - l3 * l3 * d1
-    if not d2 > LEAST_SPREAD:
+    if not d2 > MIN_SPREAD:
         return False
     for i in range(samples.shape[1]):
         r0 = r1 = r2 = 0.0
@@ -426,9 +426,9 @@ def blend_limits(calm: F2, target: F2, limits: R2, peaks: F2, size: F1, share: F
         size[i] = max(abs(target[0, i] - calm[0, i]), SMALLEST, decay * size[i])
         fast = share * peaks[0, i] + (1.0 - share) * abs(calm[1, i]) / limits[0, i]
         hard = share * peaks[1, i] + (1.0 - share) * abs(calm[2, i]) / limits[1, i]
-        free = limits[1, i] * max(LEAST_ROOM, min(1.0 - hard, MOST_ROOM))
+        free = limits[1, i] * max(MIN_ROOM, min(1.0 - hard, MAX_ROOM))
         crossing = max(2.0 * abs(target[1, i] - calm[1, i]), SMALLEST)
-        speed = min(speed, limits[0, i] * max(LEAST_ROOM, min(1.0 - fast, MOST_ROOM)) / size[i])
+        speed = min(speed, limits[0, i] * max(MIN_ROOM, min(1.0 - fast, MAX_ROOM)) / size[i])
         speed = min(speed, CROSSING * free / crossing)
         brake = min(brake, BLENDING * free / size[i])
         jerk = min(jerk, BLENDING * limits[2, i] / size[i])

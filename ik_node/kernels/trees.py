@@ -21,7 +21,7 @@ from .arrays import (
     squared,
 )
 from .chain import (
-    LEAST_DAMPING,
+    MIN_DAMPING,
     clip,
     error_vectors,
     forward,
@@ -36,7 +36,7 @@ from .closest import bounded_step, curved_equations, move_and_gain, next_damping
 from .language import F0, F1, F2, I0, I1, I2, R2, R3, U1, compiled, specialised
 from .methods.driver import AIM, keeps_improving
 from .methods.lm import FIRST_DAMPING
-from .methods.transpose import MOST_STEP
+from .methods.transpose import MAX_STEP
 from .tracking import advance
 
 # Normal equations of branching robots: tools whose joints are on different branches do not couple them.
@@ -172,7 +172,7 @@ def descend_tree(joints, tools, rows, parents, leaves, limits, goals, weights, o
         for i in range(n):
             outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (q[i] >= limits[1, i] and gradient[i] > 0.0)
             free[i] = 0.0 if outward else 1.0
-            floor = max(floor, LEAST_DAMPING * hessian[i, i])
+            floor = max(floor, MIN_DAMPING * hessian[i, i])
         new, better = cost, False
         for _ in range(8):
             damping = stiffness * (FIRST_DAMPING * cost + floor)
@@ -408,7 +408,7 @@ def descend_by_transpose(
                 steepest = max(steepest, abs(gradient[i]))
             lengths[k] = step_length(jac, gradient, iteration % 2 == 1, lengths[k])
             if 0.0 < lengths[k] * steepest < inf:
-                share = weights[k] * lengths[k] * min(1.0, MOST_STEP / (lengths[k] * steepest))
+                share = weights[k] * lengths[k] * min(1.0, MAX_STEP / (lengths[k] * steepest))
                 for i in range(n):
                     mean[i] += share * gradient[i]
         moved = 0.0

@@ -67,9 +67,9 @@ def zero_pose(
 
 
 TOOL_FRAME = 'tool0'  # the tip of an arm by the convention of ROS-Industrial
-MOST_FINGERS = 50  # ends of longest chains that are considered
+MAX_FINGERS = 50  # ends of longest chains that are considered
 SHOWN_TIPS = 5  # other links that the note names
-MOST_JAW_TRAVEL = 0.1  # [m]
+MAX_JAW_TRAVEL = 0.1  # [m]
 ROLLS = 0.8  # cosine between an axis and the arm before it, from which the joint rolls the tool
 SAME_PLACE = 1e-3  # [m] between two joints in one place
 _FINGER = re.compile('grip|jaw|finger|claw', re.IGNORECASE)
@@ -105,7 +105,7 @@ def default_tip(robot: Robot) -> DefaultTip:
     if most == 0:
         raise ChainError('the robot has no movable joint: every joint is fixed, planar or floating')
     longest = [leaf for leaf, count in leaves.items() if count == most]
-    if len(longest) > MOST_FINGERS:
+    if len(longest) > MAX_FINGERS:
         raise ChainError(_ambiguous(robot, longest))
     paths = [robot.path(leaf) for leaf in longest]
     hand = _hand(robot, paths)
@@ -160,7 +160,7 @@ def _jaw(robot: Robot, path: Sequence[Joint]) -> Joint | None:
 
     It bears the name of a gripper and not that of a wrist, the arm has at least two more joints, WHOLE_ARM
     where only a link is called so, and it does not roll the tool: its axis is not along the arm. A prismatic
-    one travels at most MOST_JAW_TRAVEL.
+    one travels at most MAX_JAW_TRAVEL.
     """
     moved = [k for k, joint in enumerate(path) if joint.movable]
     jaw = path[moved[-1]]
@@ -170,7 +170,7 @@ def _jaw(robot: Robot, path: Sequence[Joint]) -> Joint | None:
     if _independent(robot, path[: moved[-1]]) < (2 if named else WHOLE_ARM):
         return None
     if jaw.type == 'prismatic':
-        return jaw if jaw.upper - jaw.lower <= MOST_JAW_TRAVEL else None
+        return jaw if jaw.upper - jaw.lower <= MAX_JAW_TRAVEL else None
     pose = np.eye(4)  # of the jaw in a link before it, with the joints between at zero
     for k in range(moved[-1], -1, -1):
         pose = path[k].origin @ pose
@@ -274,10 +274,10 @@ def least_singular_values(jacobians: Array, reach: float, rank: int) -> Array:
     return values
 
 
-MOST_JOINTS = 64  # movable joints of a chain: its Jacobians grow with the square
-MOST_SAMPLES = 10**7  # configurations drawn at once: more would fill the memory
+MAX_JOINTS = 64  # movable joints of a chain: its Jacobians grow with the square
+MAX_SAMPLES = 10**7  # configurations drawn at once: more would fill the memory
 CONDITION_SAMPLES = 200  # configurations
-MOST_CONDITION = 100.0  # real arms with a fifth DoF from a small offset have 170 to 1000, others up to 56
+MAX_CONDITION = 100.0  # real arms with a fifth DoF from a small offset have 170 to 1000, others up to 56
 CONTINUOUS_SPAN = np.pi  # a continuous joint is sampled from -pi to pi
 
 
@@ -306,7 +306,7 @@ class Arm:
         tip_link: default as in default_tip. base_link: default the root. tool_axis: unit vector, or a name such as
         'x' or '-z'; None: z, with a Python warning unless the tip link is tool0, whose z axis is the approach axis
         by convention (ROS-Industrial). Raises UrdfError for links or joints
-        that do not form an arm, or more than MOST_JOINTS joints, InputError for arguments of a wrong type, a
+        that do not form an arm, or more than MAX_JOINTS joints, InputError for arguments of a wrong type, a
         tool_axis that is not of unit length and a tool_point that is not finite or beyond LARGEST.
         """
         if not isinstance(robot, Robot):
@@ -325,10 +325,10 @@ class Arm:
             where = f'the z axis of link {quoted(self.tip_link)} is taken as the direction of the tool'
             warnings.warn(f"{where}; if it is another one, say so: tool_axis='x'", stacklevel=2)
         drivers = {joint.name: robot.driver(joint.name) for joint in chain if joint.type != 'fixed'}
-        if len(drivers) > MOST_JOINTS:
+        if len(drivers) > MAX_JOINTS:
             raise ChainError(
                 f'{len(drivers)} movable joints are between base_link {quoted(self.base_link)} and tip_link '
-                f'{quoted(self.tip_link)}, an arm may have at most {MOST_JOINTS}; choose closer links'
+                f'{quoted(self.tip_link)}, an arm may have at most {MAX_JOINTS}; choose closer links'
             )
         self.joint_names = tuple(dict.fromkeys(driver for driver, _, _ in drivers.values()))
         variables = [robot.joints[name] for name in self.joint_names]
@@ -461,7 +461,7 @@ class Arm:
         """
         if not isinstance(rng, np.random.Generator):
             raise InputError(f'rng must be a numpy.random.Generator, got {safe_repr(rng)}')
-        count = whole('count', count, 0, MOST_SAMPLES)
+        count = whole('count', count, 0, MAX_SAMPLES)
         rows = rng.uniform(self._finite[0], self._finite[1], (count, self.n))
         outside = [k for k in range(count) if self.has_cones and self.ball_excess(rows[k]) > 0.0]
         while outside:
@@ -546,7 +546,7 @@ class Arm:
     @property
     def practical_dof(self) -> int:
         """The effective DoF, but 4 if the fifth comes from a small offset of the tool only."""
-        return 4 if self.effective_dof >= 5 and self.condition > MOST_CONDITION else self.effective_dof
+        return 4 if self.effective_dof >= 5 and self.condition > MAX_CONDITION else self.effective_dof
 
     @property
     def freedom(self) -> str:

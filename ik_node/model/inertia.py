@@ -16,8 +16,8 @@ from ik_node.model.urdf.elements import Element, Reading, named, parse_xml
 
 MASS_PER_LENGTH = 1.5  # [kg/m] of a link without a mass
 SHORTEST = 0.03  # [m]: a made-up link is as long as this at least
-LEAST_MASS = 1e-3  # [kg]
-LEAST_INERTIA = 1e-7  # [kg m^2]
+MIN_MASS = 1e-3  # [kg]
+MIN_INERTIA = 1e-7  # [kg m^2]
 GRAVITY = 9.81  # [m/s^2], along -z of the root link
 
 
@@ -106,7 +106,7 @@ def _given(link: Element) -> Inertia | None:
     except ValueError:
         return None
     numbers = (mass, *xyz, *rpy, ixx, iyy, izz, ixy, ixz, iyz)
-    if not all(map(math.isfinite, numbers)) or mass < LEAST_MASS:
+    if not all(map(math.isfinite, numbers)) or mass < MIN_MASS:
         return None
     R = euler2mat(*rpy, axes='sxyz')
     tensor = R @ np.array([[ixx, ixy, ixz], [ixy, iyy, iyz], [ixz, iyz, izz]]) @ R.T
@@ -116,7 +116,7 @@ def _given(link: Element) -> Inertia | None:
 def _physical(tensor: Array) -> Array:
     """Return the tensor with principal inertias greater than 0."""
     principal, axes = np.linalg.eigh(tensor)
-    result: Array = axes @ np.diag(np.maximum(principal, LEAST_INERTIA)) @ axes.T
+    result: Array = axes @ np.diag(np.maximum(principal, MIN_INERTIA)) @ axes.T
     return result
 
 
@@ -126,7 +126,7 @@ def _made_up(robot: Robot, link: str) -> Inertia:
     centre = np.mean(ends, axis=0) / 2.0 if ends else np.zeros(3)
     length = max(2.0 * float(np.linalg.norm(centre)), SHORTEST)
     mass = MASS_PER_LENGTH * length
-    return Inertia(mass, centre, np.eye(3) * max(mass * length**2 / 12.0, LEAST_INERTIA))
+    return Inertia(mass, centre, np.eye(3) * max(mass * length**2 / 12.0, MIN_INERTIA))
 
 
 def _number(element: Element | None, name: str) -> float:

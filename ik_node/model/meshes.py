@@ -23,8 +23,8 @@ from ik_node.extras import load
 PARENTS = 3  # folders above a description in which its meshes are looked for: ROBOT/urdf/make/arm.urdf
 # Kinds that are read. Archives such as .3mf and .zip are not: they may hold a thousand times their size.
 KINDS = ('.stl', '.dae', '.obj', '.ply', '.off', '.glb', '.gltf')
-MOST_BYTES = 400_000_000  # of a mesh file, and of what it makes of them
-MOST_COPIES = 10_000  # of parts within a file that can repeat them
+MAX_BYTES = 400_000_000  # of a mesh file, and of what it makes of them
+MAX_COPIES = 10_000  # of parts within a file that can repeat them
 PACKAGE = re.compile(r'[A-Za-z0-9][A-Za-z0-9_.-]*')
 INDEX = Path('share', 'ament_index', 'resource_index', 'packages')
 _FILENAME = re.compile(r'<mesh\b[^<>]*?\bfilename\s*=\s*(["\'])([^"\'<>]*)\1')
@@ -102,8 +102,8 @@ def check_mesh(path: Path) -> None:
     kind = path.suffix.lower()
     if kind not in KINDS:
         raise BadMeshError(f'mesh "{path.name}" must be one of {", ".join(KINDS)}')
-    if path.stat().st_size > MOST_BYTES:
-        raise BadMeshError(f'mesh "{path.name}" has more than {MOST_BYTES:,} bytes')
+    if path.stat().st_size > MAX_BYTES:
+        raise BadMeshError(f'mesh "{path.name}" has more than {MAX_BYTES:,} bytes')
     try:
         if kind in ('.glb', '.gltf'):
             _check_gltf(path)
@@ -151,7 +151,7 @@ def _check_collada(path: Path) -> None:
 
 
 def _check_copies(path: Path, below: dict[str, list[str]]) -> None:
-    """Raise BadMeshError for parts, by name with those below, that would become more than MOST_COPIES."""
+    """Raise BadMeshError for parts, by name with those below, that would become more than MAX_COPIES."""
     counts: dict[str, int] = {}
 
     def count(name: str, above: frozenset[str]) -> int:
@@ -161,8 +161,8 @@ def _check_copies(path: Path, below: dict[str, list[str]]) -> None:
             counts[name] = 1 + sum(count(one, above | {name}) for one in below.get(name, ()))
         return counts[name]
 
-    if sum(count(name, frozenset()) for name in below) > max(MOST_COPIES, 10 * len(below)):
-        raise BadMeshError(f'mesh "{path.name}" repeats its parts more than {MOST_COPIES:,} times')
+    if sum(count(name, frozenset()) for name in below) > max(MAX_COPIES, 10 * len(below)):
+        raise BadMeshError(f'mesh "{path.name}" repeats its parts more than {MAX_COPIES:,} times')
 
 
 def mesh_folder(description: str | os.PathLike[str], text: str) -> Path | None:

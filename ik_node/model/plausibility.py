@@ -20,9 +20,9 @@ FAR, FAR_LINEAR = 0.5, 0.1  # [rad], [m] outside its limits where a joint cannot
 TURN = 2.0 * math.pi
 STEP, STEP_LINEAR = 0.3, 0.1  # [rad], [m] between two measurements that no speed has to explain
 FASTEST, FASTEST_LINEAR = 5.0, 1.0  # [rad/s], [m/s] of a joint that a hand moves, or that falls
-MOST_TURNS = 2.0 * TURN + 0.1  # [rad] wider limits are degrees, or a placeholder
-MOST_DEGREES = 720.0  # in a measurement: more are ticks of an encoder
-MOST_SPEED = 30.0  # [rad/s] the same for velocity limits: fast servos and robots have up to 13
+MAX_TURNS = 2.0 * TURN + 0.1  # [rad] wider limits are degrees, or a placeholder
+MAX_DEGREES = 720.0  # in a measurement: more are ticks of an encoder
+MAX_SPEED = 30.0  # [rad/s] the same for velocity limits: fast servos and robots have up to 13
 LONGEST = 20.0  # [m] for an arm without its rails, and the travel of a rail
 REACHES = 20.0  # distance of a goal, in reaches of the arm, from which its unit is questioned
 NEAR = 0.15  # of the reach: where no task is, but where changes of poses are
@@ -53,11 +53,11 @@ class Span:
         """Return what a value that is outside may be, such as 'degrees' or 'a whole turn'."""
         if self.prismatic:
             return ('millimetres',) if not self.outside(1e-3 * value) else ()
-        if abs(value) > MOST_DEGREES:
+        if abs(value) > MAX_DEGREES:
             return ('encoder ticks',)
         found = []
         # A driver in degrees may be outside in degrees, too; no encoder is off by several turns.
-        if not self.outside(math.radians(value)) or abs(value) > MOST_TURNS:
+        if not self.outside(math.radians(value)) or abs(value) > MAX_TURNS:
             found.append('degrees')
         if any(self.lower <= value + turn <= self.upper for turn in (-TURN, TURN)):
             found.append('a whole turn')
@@ -143,8 +143,8 @@ def doubtful_limits(spans: Iterable[Span], source: str = 'URDF') -> list[str]:
     """Return a question for each kind of limits that are probably in another unit."""
     spans = [span for span in spans if span.lower < span.upper]
     angles = [span for span in spans if not span.prismatic]
-    wide = [span for span in angles if MOST_TURNS < _widest(span) < math.inf]
-    fast = [span for span in angles if MOST_SPEED < span.velocity < math.inf]
+    wide = [span for span in angles if MAX_TURNS < _widest(span) < math.inf]
+    fast = [span for span in angles if MAX_SPEED < span.velocity < math.inf]
     found = []
     if not _placeholders(map(_widest, wide)):
         found.append(

@@ -26,7 +26,7 @@ from rclpy.subscription import Subscription
 from std_msgs.msg import Header
 
 from ik_node.errors import escaped
-from ik_node.model.urdf.elements import MOST_CHARACTERS
+from ik_node.model.urdf.elements import MAX_CHARACTERS
 
 MessageInfo = Mapping[str, Any]  # source_timestamp, received_timestamp [ns], publication_sequence_number
 RCLError: type[Exception] = rclpy_implementation.RCLError  # rclpy exports it nowhere
@@ -261,7 +261,7 @@ DESCRIPTION = SubscribedTopic(
     'the robot description, unless a parameter provides it; another one is rejected while joints are '
     'measured or commands go to a controller or driver, unless the node is inactive',
     LATCHED,
-    4 * MOST_CHARACTERS,
+    4 * MAX_CHARACTERS,
 )
 GOAL_POSE = SubscribedTopic(
     'goal_pose',

@@ -312,7 +312,7 @@ def _described(
 
 
 FINDING = 'other drivers of the same joints are looked for: try again in a second'
-MOST_LOST = 1000  # messages in a row of one publisher
+MAX_LOST = 1000  # messages in a row of one publisher
 OTHER_CLOCK = 5.0  # [s]: an age beyond that is more likely a clock that is wrong
 AFTER = 2.0  # [s] since the commands of another publisher, within which two publishers send
 
@@ -358,7 +358,7 @@ class IncomingCommands:
         raise InputError(f'by {by} it is {where}, but command_timeout allows {self._timeout:g} s{clocks}')
 
     def _check_sender(self, number: int | None, now: float) -> None:
-        broken = number is None or not self._number < number <= self._number + MOST_LOST
+        broken = number is None or not self._number < number <= self._number + MAX_LOST
         recently = number is None or now < max(self._taken, self._contested) + AFTER
         # A publisher that was restarted is alone.
         if broken and recently and graph.count_publishers(self._node, self._topic) > 1:

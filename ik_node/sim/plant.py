@@ -77,7 +77,7 @@ class PlantSettings:
 
 REST = float(np.finfo(np.float32).eps)  # [rad/s, m/s]: the last velocity must not exceed this
 PERIOD = 0.01  # [s] of the controller manager
-MOST_PERIODS = 1000  # at once: after a stall, or a jump of the clock, the periods restart
+MAX_PERIODS = 1000  # at once: after a stall, or a jump of the clock, the periods restart
 
 
 class _Trajectory(NamedTuple):
@@ -175,7 +175,7 @@ class Controllers:
 
     def targets(self, now: float) -> Array:
         """Return the targets (n,) at time now [s]: those of the last period."""
-        if self._next is None or not 0 <= now - self._next + self._period <= MOST_PERIODS * self._period:
+        if self._next is None or not 0 <= now - self._next + self._period <= MAX_PERIODS * self._period:
             self._next = now
         while self._next <= now:
             self._command(self._next)
@@ -378,7 +378,7 @@ def _quat_wxyz(mujoco: Any, R: Array) -> Array:
     return quat
 
 
-MOST_CATCH_UP = 0.25  # [s] of motion at once: after a stall the arm continues from its last position
+MAX_CATCH_UP = 0.25  # [s] of motion at once: after a stall the arm continues from its last position
 
 
 class Plant:
@@ -415,7 +415,7 @@ class Plant:
     def advance(self, time: float) -> list[str]:
         """Simulate until time [s]; return why commands were rejected."""
         rejections = []
-        if not time - MOST_CATCH_UP <= self._time <= time:
+        if not time - MAX_CATCH_UP <= self._time <= time:
             self._time = time - TIMESTEP  # a stall, or the clock was set back
             self._states.clear()
             self._commands = deque((min(then, time), command) for then, command in self._commands)

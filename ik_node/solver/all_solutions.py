@@ -19,7 +19,7 @@ from ik_node.solver.restarts import RandomRestarts
 from ik_node.solver.unreachable import UnreachableGoals
 from ik_node.steady import steady
 
-from .elimination import MOST_SOLUTIONS, Elimination
+from .elimination import MAX_SOLUTIONS, Elimination
 from .redundancy import SelfMotions, is_redundant
 
 MISSED_SHARE = 1e-3  # restarts continue until the estimated share of missed solutions is below this
@@ -31,17 +31,17 @@ FAMILIES_SHARE = 0.5  # of the time; the rest is for restarts if that was not en
 MOVED = 0.05  # along a self-motion [rad or m]
 SHARES = 1.0, 0.5, 0.25  # of such a motion: a shorter one may be that of a double solution
 SHORTEST = 3e-3  # likewise, where its end is near
-LEAST_MOVED = 1e-4  # likewise, where the member nearest to the seed is
+MIN_MOVED = 1e-4  # likewise, where the member nearest to the seed is
 GAIN = 1e-3  # of squared distance to the seed by a step of length 1
 CORRECTIONS, CORRECTED = 6, 1e-9  # Newton steps back to the goal after each; the last one [rad or m]
-MOST_MOVES = 250  # along a self-motion, one way
+MAX_MOVES = 250  # along a self-motion, one way
 SLIGHT = 2e-5  # rad: direction error along a self-motion, a few times what files that round pi cause
 PLACED = 10.0  # weight of the position there: its tolerance is smaller
 NO_MOTION = 1e-4  # share of the largest singular value: below this the joints may move
 BESIDE = 0.01  # rad or m: a solution this near a self-motion is part of it
-MOST_LISTED = 20_000  # configurations, whole turns included
+MAX_LISTED = 20_000  # configurations, whole turns included
 DESCENTS_OF_CHECK = 32  # of an elimination that finds nothing or is rough
-MOST_DESCENTS = 300_000  # even for the hardest goal
+MAX_DESCENTS = 300_000  # even for the hardest goal
 
 
 class AllSolutions:
@@ -75,7 +75,7 @@ class AllSolutions:
         began = steady()
         arm, elimination, packed = self._arm, self._elimination, goal.packed
         form = None if math.isnan(packed[DIRECTION]) else self._form
-        found, start = np.empty((MOST_SOLUTIONS, arm.n)), np.empty(arm.n)
+        found, start = np.empty((MAX_SOLUTIONS, arm.n)), np.empty(arm.n)
         kernels.start_within(arm.limits, seed, start)
         limits = held_idle(arm, start) if self._idle else arm.limits  # all their positions are one solution
         count, regular = 0, True
@@ -175,7 +175,7 @@ class AllSolutions:
             way, length = [q], MOVED
             along: Array | float = sign
             ways.append(way)
-            while length > SHORTEST and len(way) < MOST_MOVES:
+            while length > SHORTEST and len(way) < MAX_MOVES:
                 step = self._moved(goal, way[-1], along, length)
                 if step is None:  # its end is nearer
                     length *= 0.5
@@ -197,7 +197,7 @@ class AllSolutions:
         """Return the member of a self-motion, of which members (k, n) are given, nearest to start (n,)."""
         squares = (self._gap(members, start) ** 2).sum(axis=1)
         q, least, length = members[squares.argmin()], float(squares.min()), 0.5 * MOVED
-        for _ in range(MOST_MOVES):
+        for _ in range(MAX_MOVES):
             steps = [self._moved(goal, q, sign, length) for sign in (1.0, -1.0)]
             ends = [step[0] for step in steps if step is not None]
             square, nearest = min(
@@ -206,7 +206,7 @@ class AllSolutions:
             )
             if square < least - GAIN * length**2:
                 q, least = ends[nearest], square
-            elif length < LEAST_MOVED:
+            elif length < MIN_MOVED:
                 break
             else:
                 length *= 0.5
@@ -265,7 +265,7 @@ class AllSolutions:
         per_check = REDUNDANT_PER_CHECK if redundant else DESCENTS_PER_CHECK
         if unite:
             count = self._united(goal, start, found, 0, count, curves, deadline)
-        while descents < MOST_DESCENTS and steady() < deadline:
+        while descents < MAX_DESCENTS and steady() < deadline:
             known = count
             count, hits = self._explored(goal, limits, start, per_check, state, redundant, found, count)
             if unite:
@@ -313,9 +313,9 @@ class AllSolutions:
         Also complete, or False if there are so many that only turns around start (n,) are listed.
         """
         arm, limits = self._arm, self._arm.limits
-        if count * self._variants > MOST_LISTED:
+        if count * self._variants > MAX_LISTED:
             complete, most = False, int(self._turns.max())
-            while most > 1 and count * np.minimum(self._turns, most).prod() > MOST_LISTED:
+            while most > 1 and count * np.minimum(self._turns, most).prod() > MAX_LISTED:
                 most -= 1
             many = self._turns > most
             near = 0.5 * most * arm.period

@@ -83,7 +83,7 @@ class UnitSize:
 
 KNOWN = 2048  # configurations, the same for every goal and seed
 CLUSTERS = 64  # of these configurations; a search starts from one of each
-MOST_CORNERED = 7  # with up to so many joints, configurations with every joint at a limit are among them
+MAX_CORNERED = 7  # with up to so many joints, configurations with every joint at a limit are among them
 
 
 class KnownPoses:
@@ -95,7 +95,7 @@ class KnownPoses:
 
     def __init__(self, arm: Arm, size: UnitSize, random_seed: int) -> None:
         samples = arm.sample(np.random.default_rng((random_seed, KNOWN)), KNOWN)
-        if arm.n <= MOST_CORNERED and not arm.has_cones:  # where limits stop many joints, a corner is nearest
+        if arm.n <= MAX_CORNERED and not arm.has_cones:  # where limits stop many joints, a corner is nearest
             ends = np.array([samples.min(axis=0), samples.max(axis=0)])
             ends = np.where(np.isfinite(arm.limits[:2]), arm.limits[:2], ends)
             samples[: 2**arm.n] = list(itertools.product(*ends.T))

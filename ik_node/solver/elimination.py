@@ -403,7 +403,7 @@ def base_of(chain: TaskChain, plan: EliminationPlan) -> Array:
     head[layout.FIRST_INNER], head[layout.ACTIVE] = plan.first, chain.n
     head[layout.WRIST], head[layout.ALONG], head[layout.SIZE] = plan.wrist, plan.along, chain.size
     head[layout.ORIGIN : layout.ORIGIN + 3] = chain.origin
-    head[layout.SLACK] = layout.LEAST_SLACK + (10.0 * plan.deviation if plan.deviation > EXACT_TOLERANCE else 0.0)
+    head[layout.SLACK] = layout.MIN_SLACK + (10.0 * plan.deviation if plan.deviation > EXACT_TOLERANCE else 0.0)
     plane = plan.common[0] if plan.inner == layout.PLANAR else None
     for k in range(chain.n):
         form[layout.JOINTS + k] = _joint_row(chain, k, plane)
@@ -707,7 +707,7 @@ def _regularity(linear: Array, quadratic: Array) -> float:
 
 
 TURNS = 8  # of the half tangent of joint c that are tried
-LEAST_REGULARITY = 1e-10  # least share of the smallest singular value: below this solutions are lost
+MIN_REGULARITY = 1e-10  # least share of the smallest singular value: below this solutions are lost
 
 
 def any_form(arm: Arm) -> EliminationForm | None:
@@ -724,7 +724,7 @@ def any_form(arm: Arm) -> EliminationForm | None:
     regular, constants = max(
         (_constants_by_joint(chain, plan, equations, goals, c) for c in range(3)), key=lambda made: made[0]
     )
-    if not regular > LEAST_REGULARITY:
+    if not regular > MIN_REGULARITY:
         return None
     return EliminationForm('any geometry of five joints', frozen(constants), rough=True)
 
@@ -781,9 +781,9 @@ def _regularity_at_infinity(matrix: Array, goals: Array, angle: float) -> float:
 
 FORMS: WeakKeyDictionary[Arm, dict[bool, tuple[EliminationForm, ...]]] = WeakKeyDictionary()  # by arm
 FORMS_LOCK = Lock()
-MOST_SOLUTIONS = 64  # distinct ones, whole turns not counted
+MAX_SOLUTIONS = 64  # distinct ones, whole turns not counted
 TRIALS = 12  # random goals that a form must solve before it is conclusive
-MOST_JOINTS = 5  # position and direction determine no more
+MAX_JOINTS = 5  # position and direction determine no more
 
 
 class Elimination:
@@ -819,7 +819,7 @@ class Elimination:
 
     def _tried(self, direction: bool, form: EliminationForm) -> EliminationForm:
         """Return form, marked inconclusive if it misses the configuration of some goal."""
-        arm, found = self._arm, np.empty((MOST_SOLUTIONS, self._arm.n))
+        arm, found = self._arm, np.empty((MAX_SOLUTIONS, self._arm.n))
         counts = ~arm.idle
         for q in arm.sample(np.random.default_rng(0), TRIALS):
             goal = np.full(9, math.nan)
@@ -883,6 +883,6 @@ def forms_of(arm: Arm, direction: bool) -> tuple[EliminationForm, ...]:
 
 def elimination_of(arm: Arm, options: Array) -> Elimination | None:
     """Return the elimination for arm; None for balls with limits and too many joints."""
-    if arm.has_cones or np.count_nonzero(~arm.idle) > MOST_JOINTS:
+    if arm.has_cones or np.count_nonzero(~arm.idle) > MAX_JOINTS:
         return None
     return Elimination(arm, options)

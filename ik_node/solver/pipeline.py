@@ -21,7 +21,7 @@ from ik_node.solver.unreachable import NearMiss, UnreachableGoals, least_miss
 from ik_node.steady import steady
 
 from .closest import ClosestConfiguration, ClosestSearch
-from .elimination import MOST_SOLUTIONS, Elimination
+from .elimination import MAX_SOLUTIONS, Elimination
 from .redundancy import is_redundant
 
 RESTARTS = 16  # of the search without the limits of balls
@@ -209,7 +209,7 @@ class Pipeline:
         if task.excluded or task.late or self._elimination is None:
             return None
         arm, packed = self._arm, task.goal.packed
-        rows = np.empty((MOST_SOLUTIONS, arm.n))
+        rows = np.empty((MAX_SOLUTIONS, arm.n))
         count, proof = self._elimination.solutions(packed, task.seed, rows, arm.limits)
         if count:
             q = rows[np.abs(rows[:count] - task.seed).max(axis=1).argmin()].copy()
@@ -262,7 +262,7 @@ class Pipeline:
         """Return the solutions (k, n) of goal packed (9,) by elimination or formula, whatever the limits."""
         if self._elimination is None or not self._elimination.forms(packed):
             return self._unreachable.by_formula(packed, seed, LOOSELY)
-        rows = np.empty((MOST_SOLUTIONS, self._arm.n))
+        rows = np.empty((MAX_SOLUTIONS, self._arm.n))
         return rows[: self._elimination.solutions(packed, seed, rows)[0]]
 
     def _unreachable_if_certain(self, task: Task) -> Solution | None:

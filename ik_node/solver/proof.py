@@ -258,11 +258,11 @@ LOOPS = 80  # closed paths of goals
 IDLE_LOOPS = 24  # in a row without a new solution: there are no others
 WAYS = 3  # to each goal, until all solutions have arrived
 SAME = 1e-6  # rad or share of the size: solutions nearer than that are one
-FIRST_STEP, LEAST_STEP = 0.05, 1e-9  # shares of a path
+FIRST_STEP, MIN_STEP = 0.05, 1e-9  # shares of a path
 PREDICTED = 1e-3  # rad or share: a step whose prediction errs by more may have led to another solution
 CORRECTED = 1e-5  # likewise, after a Newton step
 FAR = 40.0  # rad: imaginary part of an angle that goes to infinity
-MOST_STEPS = 1500
+MAX_STEPS = 1500
 
 
 class OutOfTimeError(Exception):
@@ -417,8 +417,8 @@ def _followed(kinematics: _Kinematics, sphere: _Sphere, q: Complex, start: Compl
         return _solved(kinematics(q)[1], tangents, np.concatenate([moving, squares * change[3:]], 1))
 
     done, steps = np.zeros(len(q)), np.full(len(q), FIRST_STEP)
-    for _ in range(MOST_STEPS):
-        rows = np.flatnonzero((done < 1.0) & (steps > LEAST_STEP))
+    for _ in range(MAX_STEPS):
+        rows = np.flatnonzero((done < 1.0) & (steps > MIN_STEP))
         if not len(rows):
             break
         at, before = q[rows], done[rows]
@@ -712,7 +712,7 @@ def _down(value: Any) -> float:
     return -math.inf if math.isnan(bottom) else math.nextafter(bottom, -math.inf)
 
 
-MOST_LIMIT = 1e6  # rad or m: up to there ROOT_SLACK is far more than rounding
+MAX_LIMIT = 1e6  # rad or m: up to there ROOT_SLACK is far more than rounding
 PROVERS: WeakKeyDictionary[Arm, Prover] = WeakKeyDictionary()
 ANY_ERROR = np.full(SWITCHES, np.inf)  # options of a search that rejects nothing
 LOCK = Lock()  # FLINT's precision is that of the whole process
@@ -834,7 +834,7 @@ def _within_limits(arm: Arm, solution: Enclosure) -> bool | None:
             first, last = (low - value) / period, (high - value) / period
             near = min(abs(first - round(first)), abs(last - round(last))) * period
             inside = math.floor(last) >= math.ceil(first)
-        if not near > ROOT_SLACK + solution.radius or not max(abs(low), abs(high)) < MOST_LIMIT:
+        if not near > ROOT_SLACK + solution.radius or not max(abs(low), abs(high)) < MAX_LIMIT:
             decided = False
         elif not inside:
             return False

@@ -21,7 +21,7 @@ from ik_node.model.joint import Joint
 from ik_node.solver.goal import Goal, Solution, Solutions, Status
 from ik_node.steady import steady
 
-from .elimination import MOST_SOLUTIONS, Elimination
+from .elimination import MAX_SOLUTIONS, Elimination
 
 KEPT = 16  # smaller arms that are kept: making the constants of one takes 5 to 20 ms
 
@@ -243,7 +243,7 @@ class SelfMotions:
         opened[:, arm.idle] = limits[:2, arm.idle]
         low, high = opened[:, 1:]
         near = start[1:].copy()
-        rows = np.empty((MOST_SOLUTIONS, arm.n - 1))
+        rows = np.empty((MAX_SOLUTIONS, arm.n - 1))
         known, first = [], [0]
         for value, seen in zip(self._grid, self._seen(goal), strict=True):
             count = elimination.solutions(seen, near, rows)[0]

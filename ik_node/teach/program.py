@@ -29,9 +29,9 @@ from ik_node.files import (
 
 VERSION = 1
 MOTIONS = JOINT, LINE = 'joint', 'line'
-MOST_POINTS = 1000
+MAX_POINTS = 1000
 LONGEST_WAIT = 3600.0  # [s]
-LEAST_SPEED = 0.01
+MIN_SPEED = 0.01
 FINITE = number(-1e9, 1e9)
 DIGITS = 6  # after the point in a file: micrometres and microradians
 HEADER = '# A program of ik_node: metres, radians, seconds. "ik_play FILE" checks and runs it.\n'
@@ -85,7 +85,7 @@ class Point:
             raise InputError(f'motion must be {" or ".join(MOTIONS)}, got {self.motion!r}')
         if self.motion == LINE and self.position is not None and self.direction is None:
             raise InputError('a line needs a direction of the tool')
-        object.__setattr__(self, 'speed', number(LEAST_SPEED, 1.0)('speed', self.speed))
+        object.__setattr__(self, 'speed', number(MIN_SPEED, 1.0)('speed', self.speed))
         object.__setattr__(self, 'wait', number(0.0, LONGEST_WAIT)('wait', self.wait))
         if self.gripper is not None:
             object.__setattr__(self, 'gripper', round(FINITE('gripper', self.gripper), DIGITS))
@@ -109,8 +109,8 @@ class Program:
 
     def __post_init__(self) -> None:
         names = self.names
-        if len(names) > MOST_POINTS:
-            raise InputError(f'a program can have at most {MOST_POINTS} points, got {len(names)}')
+        if len(names) > MAX_POINTS:
+            raise InputError(f'a program can have at most {MAX_POINTS} points, got {len(names)}')
         twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
         if twice is not None:
             raise InputError(f'two points are called {quoted(twice)}')

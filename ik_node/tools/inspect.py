@@ -16,7 +16,7 @@ from ik_node.errors import MissingError
 from ik_node.model.arm import Arm
 from ik_node.model.collision import large_meshes
 from ik_node.model.meshes import mesh_folder
-from ik_node.model.plausibility import MOST_TURNS, doubtful_limits
+from ik_node.model.plausibility import MAX_TURNS, doubtful_limits
 from ik_node.model.urdf.description import load_description
 from ik_node.solver.elimination import EliminationForm
 from ik_node.solver.goal import Goal
@@ -75,7 +75,7 @@ def _remarks(arm: Arm, doubts: Sequence[str]) -> list[str]:
     for name, low, high, turns in zip(arm.joint_names, arm.lower, arm.upper, arm.period, strict=True):
         if low == high:
             remarks.append(f'joint "{name}" is locked at {low:.4g}')
-        elif turns and 2 * math.pi + 1e-6 < high - low < (MOST_TURNS if questioned else math.inf):
+        elif turns and 2 * math.pi + 1e-6 < high - low < (MAX_TURNS if questioned else math.inf):
             remarks.append(
                 f'joint "{name}" has a range of {math.degrees(high - low):.0f} deg: '
                 'more than a turn, or a placeholder for the limits of the real joint'

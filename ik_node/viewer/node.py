@@ -288,7 +288,7 @@ class SpeedSlider:
 
 FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_states
 SLOW_EVERY = 3  # frames from one update of the sliders and the trail to the next
-MOST_DESCRIPTIONS = 4
+MAX_DESCRIPTIONS = 4
 STILL = 1e-4  # [rad or m] between two messages; a smaller change is ignored
 
 
@@ -419,7 +419,7 @@ class ViewerNode(ClosableNode):
         name = digest(message.data)
         self._offered.pop(name, None)
         self._offered[name] = message.data
-        if len(self._offered) > MOST_DESCRIPTIONS:
+        if len(self._offered) > MAX_DESCRIPTIONS:
             del self._offered[next(iter(self._offered))]
         if not self._subscriptions_of_page:
             self._show_frame()

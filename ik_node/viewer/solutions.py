@@ -648,7 +648,7 @@ def possible_directions(solver: IkSolver, position: Array, seed: Array) -> Array
 
 
 ORDER = 0.9e6  # of the folder: below the joints, above the methods
-MOST_ROWS = 16
+MAX_ROWS = 16
 ROWS, BELOW, SPARE = 1e6, 2e6, 3e6  # order within the folder
 TOLD = 6  # forbidden solutions in words
 
@@ -771,7 +771,7 @@ class SolutionsPanel:
         note: a sentence on the last click. number: of the list; 0 while it changes, which disables its rows.
         """
         self._set(self._summary, panel.box(_summary(listing) + panel.paragraph(note)))
-        self._set_rows(min(len(listing.allowed), MOST_ROWS), number)
+        self._set_rows(min(len(listing.allowed), MAX_ROWS), number)
         for k, row in enumerate(self._rows):
             update(row, label=f'{k + 1}: {_figures(listing.allowed[k], arm, q)}', disabled=not number)
         said = [panel.paragraph(choice.forbidden) for choice in listing.forbidden[:TOLD]]
@@ -814,8 +814,8 @@ def _summary(listing: Listing) -> str:
         content = panel.pills((f'{count} {name}', GREEN if count else AMBER))
         if not listing.complete:
             content += panel.paragraph('There may be more: these were found by search.', faint=True)
-    if count > MOST_ROWS:
-        content += panel.paragraph(f'The nearest {MOST_ROWS} are shown.', faint=True)
+    if count > MAX_ROWS:
+        content += panel.paragraph(f'The nearest {MAX_ROWS} are shown.', faint=True)
     return content + panel.paragraph(HINT if count else '', faint=True)
 
 
@@ -869,7 +869,7 @@ BRIGHT, FAINT, BARRED = (
     0.35,
     0.16,
 )  # opacities: of the chosen ghost, of others, of those that are forbidden
-MOST_BARRED = 3  # ghosts
+MAX_BARRED = 3  # ghosts
 
 
 class ListingResult(NamedTuple):
@@ -1039,7 +1039,7 @@ class Solutions(Section):
     @property
     def _chosen(self) -> int:
         """Which row is the one that a user has chosen, or the nearest."""
-        rows = self._listing.allowed[:MOST_ROWS] if self._listing is not None else ()
+        rows = self._listing.allowed[:MAX_ROWS] if self._listing is not None else ()
         if self._wanted is None or not rows:
             return 0
         return int(np.argmin([np.abs(choice.q - self._wanted).max() for choice in rows]))
@@ -1049,7 +1049,7 @@ class Solutions(Section):
         listing = self._listing
         if listing is None:
             return
-        shown = min(len(listing.allowed), MOST_ROWS)
+        shown = min(len(listing.allowed), MAX_ROWS)
         if click is None or (click < shown and not self._settled):
             self._note = 'The list had just changed: click again.'
         elif click >= shown:
@@ -1070,7 +1070,7 @@ class Solutions(Section):
         self._why.show(self._solver, listing, arm.robot.link_pose(arm.base_link, values))
         self._panel.follow(values)
         self._panel.show(listing, arm, q, self._note, self._number if self._settled else 0)
-        allowed, chosen = listing.allowed[:MOST_ROWS], self._chosen
+        allowed, chosen = listing.allowed[:MAX_ROWS], self._chosen
         if along is not None:
             settled = allowed and self._settled and listing.nearest is None and not self._panel.held
             wanted = along.update(listing.goal, allowed[chosen] if settled else None, values)
@@ -1085,7 +1085,7 @@ class Solutions(Section):
         for k, choice in enumerate(allowed):
             opacity = 0.0 if there[k] else BRIGHT if k == chosen else FAINT
             looks.append(Look(choice.q, COLOURS[k % len(COLOURS)], opacity))
-        looks += [Look(choice.q, FORBIDDEN, BARRED) for choice in listing.forbidden[:MOST_BARRED]]
+        looks += [Look(choice.q, FORBIDDEN, BARRED) for choice in listing.forbidden[:MAX_BARRED]]
         self._ghosts.show(looks, values)
 
     def close(self) -> None:

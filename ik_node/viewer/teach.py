@@ -31,7 +31,7 @@ from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 from ik_node.steady import steady
 from ik_node.teach.check import CheckReport, check
-from ik_node.teach.program import JOINT, LEAST_SPEED, LINE, LONGEST_WAIT, MOTIONS, Point, Program
+from ik_node.teach.program import JOINT, LINE, LONGEST_WAIT, MIN_SPEED, MOTIONS, Point, Program
 from ik_node.teach.runner import Runner, State
 
 from . import panel
@@ -204,7 +204,7 @@ class TeachPanel:
                 hint='joints: for this arm only. tool: position and direction of the tool.',
             ),
             MOTION: gui.add_dropdown('Motion', MOTIONS),
-            SPEED: gui.add_slider('Speed [%]', 100 * LEAST_SPEED, 100, 1, 100),
+            SPEED: gui.add_slider('Speed [%]', 100 * MIN_SPEED, 100, 1, 100),
             WAIT: gui.add_number('Wait [s]', 0.0, min=0.0, max=LONGEST_WAIT, step=0.1),
             GRIPS: gui.add_checkbox('Move the gripper', False, visible=False),
             GRIPPER: gui.add_slider('Gripper', 0.0, 1.0, 0.1, 0.0, visible=False),

@@ -20,7 +20,7 @@ from ik_node import errors
 from ik_node.errors import ChainError, InputError, UrdfError, XacroError, XmlError
 from ik_node.model.arm import default_tip
 from ik_node.model.urdf.description import explain, load_description
-from ik_node.model.urdf.elements import MOST_CHARACTERS
+from ik_node.model.urdf.elements import MAX_CHARACTERS
 from ik_node.model.urdf.reader import read_urdf
 
 
@@ -206,7 +206,7 @@ LONG = 'n' * 10_000
         ('\x1b[31m' + LONG, r'"\\x1b\[31mnnn'),
         (GOOD.replace('"tool"', f'"{LONG}" name="x"'), r'line 4.*10024 characters'),
         (GOOD.replace('"tool"/>', f'"tool">{"<x>" * 300}{"</x>" * 300}</link>'), '250 deep'),
-        (GOOD + ' ' * MOST_CHARACTERS, f'{len(GOOD) + MOST_CHARACTERS:,} .* 8,000,000'),
+        (GOOD + ' ' * MAX_CHARACTERS, f'{len(GOOD) + MAX_CHARACTERS:,} .* 8,000,000'),
         (GOOD.encode(), 'bytes'),
     ],
     ids=range(14),
@@ -219,8 +219,8 @@ def test_text_that_is_no_urdf(text, named):
 
 
 def test_a_text_may_be_as_long_as_allowed_and_a_file_no_longer(tmp_path):
-    text = GOOD + ' ' * MOST_CHARACTERS
-    assert read_urdf(text[:MOST_CHARACTERS]).name == 'arm'
+    text = GOOD + ' ' * MAX_CHARACTERS
+    assert read_urdf(text[:MAX_CHARACTERS]).name == 'arm'
     (tmp_path / 'arm.urdf').write_text(text)
     with pytest.raises(XmlError, match=r'arm\.urdf: .* 8,000,000'):
         load_description(tmp_path / 'arm.urdf')

@@ -12,7 +12,7 @@ import numpy as np
 from oracles.arms import Task
 from oracles.chain import Array
 
-MOST_JOINTS = 9
+MAX_JOINTS = 9
 WIDTHS = ((0.3, 0.8), (0.8, 1.6), (1.3, 2.6), (2.6, math.pi), (math.pi, 4.5))  # half of a range [rad]
 
 
@@ -49,8 +49,8 @@ def yaw_and_pitches(rng: np.random.Generator, name: str, roll: bool) -> Task:
 
 
 def any_chain(rng: np.random.Generator, name: str) -> Task:
-    """Return 1 to MOST_JOINTS joints, one in six of them prismatic, axes often along x, y or z."""
-    n = int(rng.integers(1, MOST_JOINTS + 1))
+    """Return 1 to MAX_JOINTS joints, one in six of them prismatic, axes often along x, y or z."""
+    n = int(rng.integers(1, MAX_JOINTS + 1))
     axes = np.array([unit(rng) if rng.random() < 0.5 else np.eye(3)[rng.integers(3)] for _ in range(n)])
     offsets = rng.normal(size=(n, 3)) * rng.choice([0.0, 0.1, 0.3], (n, 1))
     slides = rng.random(n) < 1 / 6

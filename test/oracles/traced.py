@@ -11,7 +11,7 @@ from ik_node import Arm, Goal
 from oracles.chain import Array
 
 STEP = 0.03  # [rad or m] along a family
-MOST_STEPS = 20_000
+MAX_STEPS = 20_000
 NEAR = 2.5  # steps: a configuration that is nearer to a family belongs to it
 
 
@@ -68,7 +68,7 @@ def traced(arm: Arm, goal: Goal, start: Array) -> Array:
     rows = [start]
     for sense in (1.0, -1.0):
         q, along = start, sense * null_vector(arm, start)
-        for step in range(MOST_STEPS):
+        for step in range(MAX_STEPS):
             null = null_vector(arm, q)
             along = null if null @ along > 0.0 else -null
             q = back(arm, goal, q + STEP * along)

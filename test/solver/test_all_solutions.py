@@ -22,7 +22,7 @@ from scipy.optimize import least_squares
 from ik_node import Arm, Goal, IkSolver, kernels
 from ik_node.kernels.arrays import DISTINCT
 from ik_node.solver.all_solutions import MISSED_SHARE, missed_share
-from ik_node.solver.elimination import MOST_SOLUTIONS
+from ik_node.solver.elimination import MAX_SOLUTIONS
 from ik_node.solver.redundancy import is_redundant
 
 WITH_FORM = ['seed_arm', 'so101_like', 'moveo_like', 'so101', 'hebi_a2085_05']
@@ -152,7 +152,7 @@ def test_members_of_a_self_motion_are_the_nearest_to_the_seed(name, rows):
         position, direction = arm.fk(q)
         goal = Goal(position, direction if rows == 6 else None)
         solutions = listed(solver, goal, arm.middle)
-        assert 1 <= len(solutions) < MOST_SOLUTIONS or name == 'ur5e'  # whole turns there
+        assert 1 <= len(solutions) < MAX_SOLUTIONS or name == 'ur5e'  # whole turns there
         assert_good(solver, goal, solutions, arm.middle)
         for solution in solutions:
             inside = (solution.q > arm.lower + 1e-5) & (solution.q < arm.upper - 1e-5)

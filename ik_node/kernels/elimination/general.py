@@ -49,7 +49,7 @@ TIP = 7
 LAST_TWO, EQUATIONS = 8, 12  # rows: what gives joints 4 and 5; the coefficients of the equations
 NEARLY_REAL = 1e-2  # rad: imaginary parts below this may be rounding at a double root
 REAL = 1e-5  # rad: imaginary parts below this are
-LEAST_PIVOT = 1e-5  # share of the largest pivot: below this, parameters are rotated
+MIN_PIVOT = 1e-5  # share of the largest pivot: below this, parameters are rotated
 SINGULAR_PIVOT = 1e-11  # likewise: below this, solutions may be lost
 AT_INFINITY = 1e-2  # share: a prismatic joint 3 has solutions at infinity, which stand for none
 HOPELESS = 0.3  # residual (scaled) of what is not a solution
@@ -345,7 +345,7 @@ def general_candidates(form, goal, out):
     turned, size, share = 0.0, 0, 0.0
     for attempt in range(ROTATIONS):
         size, share = companion(linear, squares, lines, constants, matrix, right, pencil)
-        if share > LEAST_PIVOT or attempt == ROTATIONS - 1:
+        if share > MIN_PIVOT or attempt == ROTATIONS - 1:
             break
         turned += 0.25 * pi - 0.2
         rotate_parameter(cos(0.25 * pi - 0.2), sin(0.25 * pi - 0.2), linear, squares, lines, constants)

@@ -19,7 +19,7 @@ PAIR, GENERAL = 1.0, 2.0  # FAMILY
 FAMILY, STAGE, INNER, FIRST_INNER, ACTIVE = range(5)  # ACTIVE: number of joints that count
 OUTER_A, OUTER_B, WRIST, ALONG, SIZE = range(5, 10)  # ALONG: distance of the tool point from the wrist point
 ORIGIN, EQUATIONS, SLACK = 10, 13, 14  # ORIGIN: three numbers; EQUATIONS: in one unknown
-LEAST_SLACK = 1e-5  # goals of few joints are met to the tolerances only
+MIN_SLACK = 1e-5  # goals of few joints are met to the tolerances only
 OUTER_C = EQUATIONS  # of three unknowns
 
 # STAGE: what is solved for the outer joints
@@ -111,7 +111,7 @@ def spread(square, scale, slack):
     Of arms whose geometry is only nearly special (more slack than rounding needs) it is never smaller than
     that: the true roots are on either side, and a descent from the middle would find one of them.
     """
-    return max(square, (slack - LEAST_SLACK) * scale)
+    return max(square, (slack - MIN_SLACK) * scale)
 
 
 @compiled

@@ -45,7 +45,7 @@ from .layout import (
 from .triple import inner_values, wrist_values
 from .unknowns import add_slides, add_turns, solve_three, solve_two
 
-MOST_VALUES = 256  # of the outer joints
+MAX_VALUES = 256  # of the outer joints
 SAME = 1e-4  # share of the size, or rad: of candidates that differ by less the better one is kept
 FAR = 5e-2  # share of the size, and rad: candidates that miss the goal by more are none
 
@@ -101,7 +101,7 @@ def pair_candidates(form, goal, out):
     the goal leaves free. Returns (number of rows, whether none can be missing: the goal is regular).
     """
     work = np.empty((34, 15))
-    pairs, inner, tips = np.empty((MOST_VALUES, 3)), np.empty((2, 3)), np.empty((2, 2))
+    pairs, inner, tips = np.empty((MAX_VALUES, 3)), np.empty((2, 3)), np.empty((2, 2))
     v, g, target, m = np.empty(6), np.empty(6), np.empty(6), np.empty(15)
     # the goal in units of the arm's size, from its origin; the wrist point in row of the tool point
     position_only = isnan(goal[DIRECTION])

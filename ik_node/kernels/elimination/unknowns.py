@@ -13,7 +13,7 @@ from .layout import (
     COEFFICIENTS,
     COMMON,
     JOINTS,
-    LEAST_SLACK,
+    MIN_SLACK,
     MATRIX,
     OUTER_A,
     OUTER_B,
@@ -100,7 +100,7 @@ def form_roots(g, n, scale, slack, work, companion, out):
     turned, roots = work[0], work[1]
     turn_form(g, n, c, s, work[2], turned)
     count = 0
-    if n == 4 and slack <= LEAST_SLACK:
+    if n == 4 and slack <= MIN_SLACK:
         count = quartic_roots(turned, work[2], roots)
     else:  # the eigenvalues of the companion matrix of the polynomial in t = X / Y
         for i in range(n):
@@ -112,10 +112,10 @@ def form_roots(g, n, scale, slack, work, companion, out):
         real, imaginary = work[2], work[3]
         if not eigenvalues(companion, n, real, imaginary):
             return -1
-        near = max(REAL, 3.0 * sqrt(slack)) if slack > LEAST_SLACK else REAL
+        near = max(REAL, 3.0 * sqrt(slack)) if slack > MIN_SLACK else REAL
         for k in range(n):
             if abs(imaginary[k]) < near * (1.0 + real[k] * real[k]):
-                if slack > LEAST_SLACK:
+                if slack > MIN_SLACK:
                     roots[count] = real[k] + imaginary[k]
                     count += 1
                 elif imaginary[k] >= 0.0:
@@ -383,9 +383,9 @@ def solve_any(form, e, slides, work, companion, pairs):
         before = count
         regular = regular and max(abs(g[1]) + abs(g[2]), abs(g[4]) + abs(g[5])) > FREE  # else joint b is free
         if slides:
-            count = add_slides(g[m], g[m + 1], g[m + 2], LEAST_SLACK, value, work, pairs, count)
+            count = add_slides(g[m], g[m + 1], g[m + 2], MIN_SLACK, value, work, pairs, count)
         else:
-            count = add_turns(g[m], g[m + 1], g[m + 2], LEAST_SLACK, value, pairs, count)
+            count = add_turns(g[m], g[m + 1], g[m + 2], MIN_SLACK, value, pairs, count)
         m, kept = 3 - m, before
         for i in range(before, count):  # those that meet the other equation too
             other = pairs[i, 1]

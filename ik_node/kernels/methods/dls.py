@@ -2,7 +2,7 @@
 """Damped least squares with a constant damping (damped pseudo-inverse)."""
 
 from ..arrays import WEIGHT
-from ..chain import LEAST_DAMPING, clip, damped_step, hold_in_balls, normal_equations, squared_errors
+from ..chain import MIN_DAMPING, clip, damped_step, hold_in_balls, normal_equations, squared_errors
 from ..language import compiled, specialised
 from .driver import anneal, drive
 
@@ -26,7 +26,7 @@ def step(iteration, joints, tool, limits, goal, options, q, frames, work):
     for i in range(n):
         outward = (q[i] <= limits[0, i] and gradient[i] < 0.0) or (q[i] >= limits[1, i] and gradient[i] > 0.0)
         free[i] = 0.0 if outward else 1.0
-        damping = max(damping, LEAST_DAMPING * hessian[i, i])
+        damping = max(damping, MIN_DAMPING * hessian[i, i])
     if limits.shape[0] > 2:
         hold_in_balls(q, limits, gradient, hessian, False)
     damped_step(hessian, gradient, free, damping, factor, move)

@@ -2,7 +2,7 @@
 """Bounded Levenberg-Marquardt, the default local method."""
 
 from ..arrays import CHORD_TOLERANCE, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT, squared
-from ..chain import LEAST_DAMPING, clip, damped_step, forward, hold_in_balls, normal_equations, squared_errors
+from ..chain import MIN_DAMPING, clip, damped_step, forward, hold_in_balls, normal_equations, squared_errors
 from ..language import F1, F2, R1, R2, compiled, specialised
 from .ccd import close_balls, free_opened, open_balls
 from .driver import AIM, anneal
@@ -49,7 +49,7 @@ def descend_lm(joints, tool, limits, goal, options, damping, q, frames, work):
             free[i] = 0.0 if outward else 1.0
         floor = 0.0
         for i in range(n):
-            floor = max(floor, LEAST_DAMPING * hessian[i, i])
+            floor = max(floor, MIN_DAMPING * hessian[i, i])
         if limits.shape[0] > 2:
             hold_in_balls(q, limits, gradient, hessian, opened)
             if opened:

@@ -8,7 +8,7 @@ from ..chain import clip, hold_in_balls, normal_equations
 from ..language import compiled, specialised
 from .driver import MEMORY, anneal, drive
 
-MOST_STEP = 0.7  # rad or m, of a joint in one step
+MAX_STEP = 0.7  # rad or m, of a joint in one step
 
 
 @compiled
@@ -16,7 +16,7 @@ def step(iteration, joints, tool, limits, goal, options, q, frames, work):
     """One step along J^T e, of the best length for the linear model, <e, J J^T e> / |J J^T e|^2 (Buss 2004).
 
     Each length is used twice, which ends the zigzag that makes steepest descent slow near the target
-    (Raydan and Svaiter 2002: Cauchy-Barzilai-Borwein). No joint moves more than MOST_STEP at once;
+    (Raydan and Svaiter 2002: Cauchy-Barzilai-Borwein). No joint moves more than MAX_STEP at once;
     joints at a limit that the step pushes further out are frozen.
     """
     n = q.shape[0]
@@ -43,7 +43,7 @@ def step(iteration, joints, tool, limits, goal, options, q, frames, work):
         memory[0] = length
     if not (across > 0.0 and 0.0 < length < inf):
         return False
-    share = min(1.0, MOST_STEP / (length * steepest))
+    share = min(1.0, MAX_STEP / (length * steepest))
     for i in range(n):
         q[i] += share * length * gradient[i]
     clip(q, limits)

@@ -22,7 +22,7 @@ from ik_node.errors import (
     safe_repr,
 )
 
-from .elements import MOST_CHARACTERS, check_size, reject_doctype
+from .elements import MAX_CHARACTERS, check_size, reject_doctype
 
 _MESH = re.compile(r'(<mesh\b[^<>]*?\bfilename\s*=\s*)(["\'])([^"\'<>]*)\2')
 _ENCODING = re.compile(rb'\s*<\?xml\s[^>]*?encoding\s*=\s*["\']([A-Za-z0-9._-]+)["\']')
@@ -37,7 +37,7 @@ def load_description(path: str | os.PathLike[str], arguments: Mapping[str, objec
     Existing meshes named relative to the file get absolute names, as file://. Errors of read_urdf then count
     the lines of the expanded text.
     Raises FileError for a file that cannot be read, XmlError and XacroError for xacro that cannot be
-    expanded, for arguments that it does not have and files of more than MOST_CHARACTERS, InputError for a
+    expanded, for arguments that it does not have and files of more than MAX_CHARACTERS, InputError for a
     path of the wrong type and for arguments without xacro.
     """
     mappings = xacro_args({} if arguments is None else arguments)
@@ -46,7 +46,7 @@ def load_description(path: str | os.PathLike[str], arguments: Mapping[str, objec
     file = Path(path)
     try:
         with file.open('rb') as stream:
-            data = stream.read(4 * MOST_CHARACTERS + 1)  # no character takes more than four bytes
+            data = stream.read(4 * MAX_CHARACTERS + 1)  # no character takes more than four bytes
     except (OSError, ValueError) as error:
         reason = getattr(error, 'strerror', None) or error
         raise FileError(f'{path_text(file)}: {reason}{_beside(file)}') from None

@@ -46,7 +46,7 @@ class Reading:
         )
 
 
-MOST_CHARACTERS = 8_000_000  # of one description: ten times the largest robots, and elements below 1 GB
+MAX_CHARACTERS = 8_000_000  # of one description: ten times the largest robots, and elements below 1 GB
 SHOWN_MESSAGE = 200  # characters of the parser's message: it quotes names of any length
 USED = ('link', 'joint', 'material', 'ik_node')  # children of <robot>
 XACRO_HARMLESS = ('property', 'arg')  # left-over definitions: nothing is missing
@@ -110,7 +110,7 @@ def _doctype_error(line: int) -> XmlError:
 def parse_xml(text: str, reading: Reading) -> Element:
     """Return the <robot> element of URDF text, without comments and default namespace, xacro checked.
 
-    Raises InputError if text is not str, XmlError, also beyond MOST_CHARACTERS, XacroError, ElementError
+    Raises InputError if text is not str, XmlError, also beyond MAX_CHARACTERS, XacroError, ElementError
     for another root.
     """
     if not isinstance(text, str):
@@ -143,10 +143,10 @@ def parse_xml(text: str, reading: Reading) -> Element:
 
 
 def check_size(size: int, what: str) -> None:
-    """Raise XmlError for a description of more than MOST_CHARACTERS."""
-    if size > MOST_CHARACTERS:
+    """Raise XmlError for a description of more than MAX_CHARACTERS."""
+    if size > MAX_CHARACTERS:
         raise XmlError(
-            f'{what} has {size:,} characters, at most {MOST_CHARACTERS:,} are allowed; '
+            f'{what} has {size:,} characters, at most {MAX_CHARACTERS:,} are allowed; '
             'remove what kinematics does not need, such as <gazebo>'
         )
 

@@ -50,7 +50,7 @@ OWNER = 'owner'
 
 SPANS_AGREE = math.radians(3.0)  # recorded and CAD span: then the whole range was recorded
 MAX_SPREAD = math.radians(4.0)  # two estimates of a zero
-LEAST_SPAN, MOST_SPAN = 0.6, 1.05  # of a recorded range, as shares of that of the CAD model
+MIN_SPAN, MAX_SPAN = 0.6, 1.05  # of a recorded range, as shares of that of the CAD model
 
 
 def estimates_of(joint: JointProfile, recorded: Recorded | None) -> dict[str, float]:
@@ -133,7 +133,7 @@ def _warnings_of_range(joint: JointProfile, recorded: Recorded) -> list[str]:
         ]
     if joint.stops is not None:
         share = (recorded.high - recorded.low) * joint.unit / (joint.stops[1] - joint.stops[0])
-        if not LEAST_SPAN <= share <= MOST_SPAN:
+        if not MIN_SPAN <= share <= MAX_SPAN:
             return [f'the recorded range is {100 * share:.0f} % of that between the stops: record it again']
     return []
 

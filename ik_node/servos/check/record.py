@@ -21,7 +21,7 @@ from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN
 from ik_node.servos.bus.transport import Fault
 from ik_node.servos.calibration.profile import JointProfile
 from ik_node.servos.calibration.recorded import Recorded, is_same
-from ik_node.servos.calibration.zeros import LEAST_SPAN, LEROBOT, SPANS_AGREE, ZERO_FROM
+from ik_node.servos.calibration.zeros import MIN_SPAN, LEROBOT, SPANS_AGREE, ZERO_FROM
 from ik_node.steady import steady
 
 from .report import FACTORY_GAIN, Diagnosis, Reading, ServoReport, is_weak, measure, unprotected
@@ -195,7 +195,7 @@ def recorded_from(servo: ServoReport, travel: Travel) -> Recorded:
         return Recorded(0, TICKS_PER_TURN - 1, offset or 1)  # 0 would look like that of the factory
     span = travel.high - travel.low
     stops = None if joint.stops is None else (joint.stops[1] - joint.stops[0]) / joint.unit
-    if span < (LEAST if stops is None else LEAST_SPAN * stops):
+    if span < (LEAST if stops is None else MIN_SPAN * stops):
         raise ArmError(f'{servo} was moved by {amount(joint, span * joint.unit)} only: move it to both stops')
     low, high = travel.low + shift, travel.high + shift
     if not 0 < low < high < TICKS_PER_TURN - 1:

@@ -39,10 +39,10 @@ from .dynamixel_servo import DRIVE_MODE, P_GAIN, POSITION, REVERSE, SECONDARY, D
 from .dynamixel_servo import HIGH as DXL_HIGH
 from .dynamixel_servo import LOW as DXL_LOW
 from .motor import Motor, Servo
-from .sts_servo import HIGH, LOW, MOST_TORQUE, OFFSET, OVERLOAD, PROTECTION_CURRENT, StsServo
+from .sts_servo import HIGH, LOW, MAX_TORQUE, OFFSET, OVERLOAD, PROTECTION_CURRENT, StsServo
 
 MIDDLE = 2048.0  # tick of zero of every emulated joint
-MOST_SHARE = 0.95  # of the torque that gravity takes
+MAX_SHARE = 0.95  # of the torque that gravity takes
 
 
 def servos_of(profile: ArmProfile) -> list[Servo]:
@@ -72,7 +72,7 @@ def _servos(profile: ArmProfile, joint: JointProfile) -> list[Servo]:
             _keep(servo, HIGH, 2, round(high))
         if joint.gripper:  # as LeRobot sets it
             for address, size, value in (
-                (MOST_TORQUE, 2, 500),
+                (MAX_TORQUE, 2, 500),
                 (PROTECTION_CURRENT, 2, 250),
                 (OVERLOAD, 1, 25),
             ):
@@ -120,7 +120,7 @@ def weighing(
             stall = model.stall * (1 + len(joint.shadows)) / joint.scale
             share = joint.sign * direction * torques.get(joint.name, 0.0) / stall
             for id in (joint.id, *joint.shadows):
-                by_id[id].motor.gravity = min(max(share, -MOST_SHARE), MOST_SHARE)
+                by_id[id].motor.gravity = min(max(share, -MAX_SHARE), MAX_SHARE)
 
     return weigh
 
@@ -134,8 +134,8 @@ WEIGHED = 0.01  # [s] after which the gravity of the motors is set anew
 INSTRUCTION_ERROR = 2  # Dynamixel: an unknown instruction
 
 # Bytes of parameters that an instruction has at least.
-LEAST_FEETECH = {READ: 2, WRITE: 2, SYNC_READ: 2, SYNC_WRITE: 2}
-LEAST_DYNAMIXEL = {READ: 4, WRITE: 3, SYNC_READ: 4, SYNC_WRITE: 4}
+MIN_FEETECH = {READ: 2, WRITE: 2, SYNC_READ: 2, SYNC_WRITE: 2}
+MIN_DYNAMIXEL = {READ: 4, WRITE: 3, SYNC_READ: 4, SYNC_WRITE: 4}
 
 
 class Bus:
@@ -180,7 +180,7 @@ class Bus:
         return servo.powered and self.baud in (None, servo.baud)
 
     def _carried_out(self, packet: Instruction, time: float) -> list[tuple[float, bytes]]:
-        if len(packet.parameters) < (LEAST_FEETECH if self._feetech else LEAST_DYNAMIXEL).get(packet.code, 0):
+        if len(packet.parameters) < (MIN_FEETECH if self._feetech else MIN_DYNAMIXEL).get(packet.code, 0):
             return []  # no servo answers what it does not understand
         if packet.code == SYNC_READ:
             return self._sync_read(packet.parameters, time)

@@ -14,7 +14,7 @@ from ik_node.servos.bus.models import model_named
 from .motor import TURN, Motor, Servo
 
 ID, BAUD, DELAY, DRIVE_MODE, MODE, SECONDARY, OFFSET = 7, 8, 9, 10, 11, 12, 20
-MOST_VOLTAGE, LEAST_VOLTAGE, PWM_LIMIT, CURRENT_LIMIT = 32, 34, 36, 38
+MAX_VOLTAGE, MIN_VOLTAGE, PWM_LIMIT, CURRENT_LIMIT = 32, 34, 36, 38
 VELOCITY_LIMIT, HIGH, LOW, SHUTDOWN, TORQUE = 44, 48, 52, 63, 64
 STATUS_LEVEL, HARDWARE_ERROR, P_GAIN, WATCHDOG, GOAL_PWM, GOAL_CURRENT = 68, 70, 84, 98, 100, 102
 PROFILE_ACCELERATION, PROFILE_VELOCITY, GOAL = 108, 112, 116
@@ -116,8 +116,8 @@ class DynamixelServo(Servo):
             MODE: (mode, 1),
             SECONDARY: (255, 1),
             31: (72, 1),
-            MOST_VOLTAGE: (self._series.most_voltage, 2),
-            LEAST_VOLTAGE: (self._series.least_voltage, 2),
+            MAX_VOLTAGE: (self._series.most_voltage, 2),
+            MIN_VOLTAGE: (self._series.least_voltage, 2),
             PWM_LIMIT: (885, 2),
             CURRENT_LIMIT: (self._series.current, 2),
             VELOCITY_LIMIT: (self._series.velocity, 4),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from .motor import STIFFNESS, TURN, Motor, Servo
 
-ID, STATUS_LEVEL, LOW, HIGH, MOST_VOLTAGE, LEAST_VOLTAGE, MOST_TORQUE, PHASE, P_GAIN = (
+ID, STATUS_LEVEL, LOW, HIGH, MAX_VOLTAGE, MIN_VOLTAGE, MAX_TORQUE, PHASE, P_GAIN = (
     5,
     8,
     9,
@@ -35,9 +35,9 @@ FACTORY = {
     LOW: (0, 2),
     HIGH: (4095, 2),
     13: (70, 1),
-    MOST_VOLTAGE: (140, 1),
-    LEAST_VOLTAGE: (40, 1),
-    MOST_TORQUE: (1000, 2),
+    MAX_VOLTAGE: (140, 1),
+    MIN_VOLTAGE: (40, 1),
+    MAX_TORQUE: (1000, 2),
     PHASE: (FASTEST_IF_ZERO | UNIT_STEPS, 1),
     P_GAIN: (32, 1),
     22: (32, 1),
@@ -123,7 +123,7 @@ class StsServo(Servo):
         return (self.registers[ID],)
 
     def wake(self) -> None:
-        self.put(TORQUE_LIMIT, 2, self.get(MOST_TORQUE, 2))
+        self.put(TORQUE_LIMIT, 2, self.get(MAX_TORQUE, 2))
         self.registers[LOCK] = 1
         self.registers[TEMPERATURE] = 30
         self._overloaded, self._hot_for = False, 0.0
@@ -172,7 +172,7 @@ class StsServo(Servo):
 
     @property
     def condition(self) -> int:
-        fair = self.registers[LEAST_VOLTAGE] <= round(10.0 * self.volts) <= self.registers[MOST_VOLTAGE]
+        fair = self.registers[MIN_VOLTAGE] <= round(10.0 * self.volts) <= self.registers[MAX_VOLTAGE]
         return self.alarms | (OVERLOADED if self._overloaded else 0) | (0 if fair else WRONG_VOLTAGE)
 
     def write(self, address: int, data: bytes) -> int:
