@@ -90,9 +90,9 @@ def titled(name: object) -> str:
     return name if isinstance(name, str) else safe_repr(name)
 
 
-def escaped(text: str, most: int = SHOWN_CHARACTERS) -> str:
-    """Return text for a message: on one line, control characters escaped, at most `most` characters."""
-    cut = text if len(text) <= most else f'{text[:most]}... ({len(text)} characters)'
+def escaped(text: str, limit: int = SHOWN_CHARACTERS) -> str:
+    """Return text for a message: on one line, control characters escaped, at most `limit` characters."""
+    cut = text if len(text) <= limit else f'{text[:limit]}... ({len(text)} characters)'
     if cut.isprintable():
         return cut
     return ''.join(part if part.isprintable() else part.encode('unicode_escape').decode() for part in cut)
@@ -103,21 +103,21 @@ def quoted(text: str) -> str:
     return f'"{escaped(text)}"'
 
 
-def closest_name(names: Iterable[str], wanted: str) -> str | None:
-    """Return the name most similar to wanted, None if none is similar."""
+def closest_name(names: Iterable[str], given: str) -> str | None:
+    """Return the name most similar to a given one, None if none is similar."""
     short = [name for name in islice(names, COMPARED) if len(name) <= SHOWN_CHARACTERS]
-    if len(wanted) > SHOWN_CHARACTERS:
+    if len(given) > SHOWN_CHARACTERS:
         return None
-    return next(iter(difflib.get_close_matches(wanted, short, 1, ALIKE)), None)
+    return next(iter(difflib.get_close_matches(given, short, 1, ALIKE)), None)
 
 
-def join_names(names: Iterable[str], wanted: str | None = None) -> str:
-    """Return the names quoted and separated by commas; a suggestion follows if one is similar to wanted."""
+def join_names(names: Iterable[str], given: str | None = None) -> str:
+    """Return the names quoted and separated by commas; a suggestion follows if one is similar to given."""
     every = list(names)
     text = ', '.join(map(quoted, every[:LISTED_NAMES]))
     if len(every) > LISTED_NAMES:
         text += f' and {len(every) - LISTED_NAMES} more'
-    meant = closest_name(every, wanted) if wanted else None
+    meant = closest_name(every, given) if given else None
     return f'{text} (did you mean {quoted(meant)}?)' if meant else text or 'none'
 
 

@@ -17,13 +17,13 @@ def share_path(*parts: str) -> Path:
 
     Raises InputError, with the searched folders, if there is no such file.
     """
-    places = [Path(__file__).resolve().parents[1], Path(sys.prefix) / 'share' / PACKAGE]
+    roots = [Path(__file__).resolve().parents[1], Path(sys.prefix) / 'share' / PACKAGE]
     with suppress(ImportError, LookupError, OSError):  # no ROS, not in its index, no index
         from ament_index_python.packages import get_package_share_directory
 
-        places.insert(0, Path(get_package_share_directory(PACKAGE)))
-    for place in places:
-        path = place.joinpath(*parts)
+        roots.insert(0, Path(get_package_share_directory(PACKAGE)))
+    for root in roots:
+        path = root.joinpath(*parts)
         if path.exists():
             return path
-    raise InputError(f'{"/".join(parts)} was not found in {", ".join(map(str, places))}')
+    raise InputError(f'{"/".join(parts)} was not found in {", ".join(map(str, roots))}')

@@ -70,11 +70,11 @@ def tip_pose(
 
     direction and tool_axis are unit, all (3,). roll [rad]: about direction; 0 takes plane_axes to plane_axes.
     """
-    wanted, own = unit_vector('direction', direction), unit_vector('tool_axis', tool_axis)
-    x, y = plane_axes(wanted)
+    axis, own = unit_vector('direction', direction), unit_vector('tool_axis', tool_axis)
+    x, y = plane_axes(axis)
     turned = np.cos(roll) * x + np.sin(roll) * y, np.cos(roll) * y - np.sin(roll) * x
     T = np.eye(4)
-    T[:3, :3] = np.column_stack((*turned, wanted)) @ np.vstack((*plane_axes(own), own))
+    T[:3, :3] = np.column_stack((*turned, axis)) @ np.vstack((*plane_axes(own), own))
     T[:3, 3] = np.asarray(position) - T[:3, :3] @ np.asarray(tool_point)
     return T
 
@@ -176,7 +176,7 @@ def place_roll(solver: IkSolver, name: str, place: Place) -> float:
         return 0.0
     track = Track(name, place.centre, place.size, 1.0, place.direction)
     times = np.linspace(0.0, track.lap, math.ceil(track.lap / (SPACING * place.size)))
-    best, most = 0.0, -math.inf
+    best, best_margin = 0.0, -math.inf
     for roll in ROLLS:
         q: Array | None = None
         margin, step = math.inf, 0.0
@@ -187,8 +187,8 @@ def place_roll(solver: IkSolver, name: str, place: Place) -> float:
             step = max(step, 0.0 if q is None else abs(float(found[joint] - q[joint])))
             margin = min(margin, float(min(found[joint] - arm.lower[joint], arm.upper[joint] - found[joint])))
             q = found
-        if step < np.pi and margin > most:
-            best, most = roll, margin
+        if step < np.pi and margin > best_margin:
+            best, best_margin = roll, margin
     return best
 
 

@@ -368,12 +368,12 @@ class ArmMotion:
         """Return the setpoint at time [s], values and rates (n,) of all variables; whole: see _published."""
         positions, velocities = self._model.joints.expand(values, rates)
         rows, names = self._published(whole)
-        held = np.array(list(self._foreign.values()))
+        foreign = np.array(list(self._foreign.values()))
         return Setpoint(
             time,
             (*names, *self._foreign),
-            np.append(positions[rows], held),
-            np.append(velocities[rows], np.zeros(held.size)),
+            np.append(positions[rows], foreign),
+            np.append(velocities[rows], np.zeros(foreign.size)),
             self._listed,
             replanned,
         )

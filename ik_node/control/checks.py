@@ -218,12 +218,12 @@ class JointGate:
                 return found._replace(state=first + 1 + found.state)
         fastest, hardest, _ = self._bounds
         low, high = np.minimum(self._lower, position[0]), np.maximum(self._upper, position[0])
-        for what, values, least, most in (
+        for what, values, lowest, highest in (
             ('position', position, low - JOINED[0], high + JOINED[0]),
             ('velocity', velocity, -JOINED[1] * fastest, JOINED[1] * fastest),
             ('acceleration', acceleration, -JOINED[2] * hardest, JOINED[2] * hardest),
         ):
-            found = self._beyond(what, values[:first], least, most, (least, most))
+            found = self._beyond(what, values[:first], lowest, highest, (lowest, highest))
             if found is not None:
                 return found
         return None
@@ -263,10 +263,10 @@ class JointGate:
         return earliest(found)
 
     def _beyond(
-        self, what: str, values: Array, least: Array, most: Array, allowed: tuple[Array, Array]
+        self, what: str, values: Array, lowest: Array, highest: Array, allowed: tuple[Array, Array]
     ) -> Violation | None:
-        """Return the first of values (k, n) beyond least or most; allowed: the same without slack."""
-        beyond = ~((values >= least) & (values <= most))  # true for NaN
+        """Return the first of values (k, n) beyond lowest or highest; allowed: the same without slack."""
+        beyond = ~((values >= lowest) & (values <= highest))  # true for NaN
         if not beyond.any():
             return None
         k, i = np.argwhere(beyond)[0]
@@ -446,15 +446,15 @@ class CollisionGate:
 
     def restart(self) -> None:
         self._last: Array | None = None
-        self._least = 0.0  # allowed distance [m]
+        self._allowed = 0.0  # allowed distance [m]
         self._distance = math.inf  # at the setpoint that was judged last [m]
 
     def accept(self, states: States) -> None:
         distance = self._distance
         if self._last is None:
-            self._least = distance - OVERLAP_SLACK if distance < 0.0 else 0.0
-        elif self._least < 0.0:
-            self._least = 0.0 if distance > 0.0 else max(self._least, distance - OVERLAP_SLACK)
+            self._allowed = distance - OVERLAP_SLACK if distance < 0.0 else 0.0
+        elif self._allowed < 0.0:
+            self._allowed = 0.0 if distance > 0.0 else max(self._allowed, distance - OVERLAP_SLACK)
         self._last = states.values[-1].copy()
 
     def violation(self, states: States) -> Violation | None:
@@ -463,7 +463,7 @@ class CollisionGate:
             return self._of_setpoint(path[0])
         if not states.planned and not np.abs(np.diff(path, axis=0)).max(initial=0.0) > 0.0:
             return None
-        clearance = states.clearance if states.planned else self._least
+        clearance = states.clearance if states.planned else self._allowed
         hit = self.collision.along(path, clearance)
         return None if hit is None else Violation(hit[0], _overlap(hit[1], hit[2], states.planned))
 
@@ -476,10 +476,10 @@ class CollisionGate:
         distances, pairs = self.collision.look(values)
         nearest = int(distances.argmin())
         self._distance = float(distances[nearest])
-        if self._last is None or self._distance >= self._least:
+        if self._last is None or self._distance >= self._allowed:
             return None
         sentence = _overlap(self._distance, pairs[nearest])
-        return Violation(0, f'{sentence}, allowed: {-self._least:.4f}')
+        return Violation(0, f'{sentence}, allowed: {-self._allowed:.4f}')
 
 
 def _overlap(distance: float, links: tuple[str, str], planned: bool = False) -> str:
@@ -643,9 +643,9 @@ class MotionCheck:
             return True
         if self._others(SPACING):
             return False
-        least, most = values.copy(), values.copy()
-        least[self._model.index], most[self._model.index] = low, high
-        return self._collision.collision.clear(least, most, CLEARANCE)
+        lowest, highest = values.copy(), values.copy()
+        lowest[self._model.index], highest[self._model.index] = low, high
+        return self._collision.collision.clear(lowest, highest, CLEARANCE)
 
     def restart(self) -> None:
         """Forget the last setpoint: the arm was reinitialised at rest."""

@@ -21,7 +21,7 @@ MAX_JOINTS = 1000  # stored at most: measurements may also name joints of other 
 RECENT = 0.1  # [s]: a moving joint is still near a measurement that is not older
 LEAP = 0.3  # [rad or m] between two measurements: more than joints can move
 SHOWN_NAMES = 6  # of joints that are not of the robot
-HELD = 0.6  # [s] for which slow hardware repeats a value with new stamps; longer, and the joint is at rest
+MAX_REPEATED = 0.6  # [s] for which slow hardware repeats a value with new stamps; longer, and the joint is at rest
 SKIPPED = 0.2  # [s] of that in which the joint may have moved
 CALM = 0.5  # [s] for which measurements must be believable after one that cannot be true
 SLOW = 'the computer or the driver is too slow, or their clocks differ'
@@ -116,8 +116,8 @@ class Feedback:
         why = measured_outside(span, position)
         if not why and before is not None:  # messages may come in bursts, and stamps may stand still
             seconds = max(time - before.time, received - before.received)
-            held = received - before.changed
-            seconds = max(seconds, min(held, SKIPPED) if held <= HELD else 0.0)
+            repeated = received - before.changed
+            seconds = max(seconds, min(repeated, SKIPPED) if repeated <= MAX_REPEATED else 0.0)
             why = measured_leap(span, before.position, position, seconds)
         known = self._doubts.get(name)
         if why:

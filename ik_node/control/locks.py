@@ -37,14 +37,14 @@ class LockOrderError(RuntimeError):
     """A thread takes a lock while it holds one further down in Rank."""
 
 
-class _Held(threading.local):
+class _HeldLocks(threading.local):
     """The locks that the present thread holds, in the order in which it took them."""
 
     def __init__(self) -> None:
         self.locks: list[OrderedLock] = []
 
 
-_held = _Held()
+_held = _HeldLocks()
 
 
 class OrderedLock:

@@ -255,16 +255,16 @@ class ArmModel:
         alone = np.isin(self.joints.variables, variables).astype(np.float64)
         return self.joints.expand(np.zeros(self.joints.n), alone)[1] != 0.0
 
-    def path(self, values: Array, places: Mapping[str, Array]) -> Array:
-        """Return rows (k, n): values (n,) of all variables, but for those of places by name.
+    def path(self, values: Array, positions: Mapping[str, Array]) -> Array:
+        """Return a path (k, n): values (n,) of all variables, but positions (at most k,) of those given by name.
 
-        k: of the longest of places; variables with fewer stay at the last one.
+        k: of the longest of positions; variables with fewer stay at the last one.
         """
-        path = np.tile(values, (max(map(len, places.values())), 1))
+        path = np.tile(values, (max(map(len, positions.values())), 1))
         for i, name in enumerate(self.joints.variables):
-            if name in places:
-                path[: len(places[name]), i] = places[name]
-                path[len(places[name]) :, i] = places[name][-1]
+            if name in positions:
+                path[: len(positions[name]), i] = positions[name]
+                path[len(positions[name]) :, i] = positions[name][-1]
         return path
 
     def joint_targets(self, named: Mapping[str, float]) -> dict[str, float]:

@@ -23,7 +23,7 @@ from ruckig import Trajectory as RuckigTrajectory
 
 from ik_node import kernels
 from ik_node.checks import Array
-from ik_node.kernels.tracking import MIN_ROOM, MAX_ROOM, SHARE_AFTER_HIT
+from ik_node.kernels.tracking import MAX_ROOM, MIN_ROOM, SHARE_AFTER_HIT
 
 from .trajectory import MotionState
 

@@ -139,8 +139,8 @@ def _older(stamp: float | None, last: float | None) -> bool:
     return stamp is not None and last is not None and stamp <= last
 
 
-HELD = 0.1  # [s] for which a teleoperation command is extrapolated
-CALM = 0.08  # [s] least smoothing in teleoperation: with 0.04 s the jerk limits amplify the tremor of a hand
+EXTRAPOLATED = 0.1  # [s] for which a teleoperation command is extrapolated
+MIN_SMOOTHING = 0.08  # [s] least smoothing in teleoperation: with 0.04 s the jerk limits amplify the tremor of a hand
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,7 +311,7 @@ class GoalSolver:
         if self._teleoperated is None:
             return self._streamed(time)
         state, then = self._teleoperated
-        if abs(time - then) > HELD:  # a step may be a little ahead of a setpoint
+        if abs(time - then) > EXTRAPOLATED:  # a step may be a little ahead of a setpoint
             return None
         return advanced(state, np.zeros(len(state.position)), time - then)
 
@@ -329,7 +329,7 @@ class GoalSolver:
 
     def smoothing(self, settings: ArmSettings) -> float:
         """Return the time constant [s] with which errors vanish."""
-        return settings.smoothing if self._teleoperated is None else max(settings.smoothing, CALM)
+        return settings.smoothing if self._teleoperated is None else max(settings.smoothing, MIN_SMOOTHING)
 
 
 def _streams_of(model: ArmModel) -> list[tuple[str | None, Columns, GoalStream]]:

@@ -559,8 +559,8 @@ class Arm:
 
     def describe(self) -> str:
         """Return one sentence on what this arm can do with this tool."""
-        said = f'{self.name}: {self.n} joints from {self.base_link} to {self.tip_link} with {self.freedom}'
-        return '; '.join([said, *(ball.describe() for ball in self.balls)])
+        text = f'{self.name}: {self.n} joints from {self.base_link} to {self.tip_link} with {self.freedom}'
+        return '; '.join([text, *(ball.describe() for ball in self.balls)])
 
 
 def tool_at(arm: Arm, T: Array) -> tuple[Array, Array]:

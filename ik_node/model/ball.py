@@ -153,11 +153,11 @@ def nothing_left(ball: Ball, joints: Mapping[str, Joint]) -> str | None:
             f'{high:.4g} rad, none of which is within {ball.twist[0]:.4g} to {ball.twist[1]:.4g} rad'
         )
     pair = [joints[name] for name in ball.swing_joints]
-    least = swing_angle(*(min(max(0.0, joint.lower), joint.upper) for joint in pair))
-    if least < ball.swing:
+    smallest = swing_angle(*(min(max(0.0, joint.lower), joint.upper) for joint in pair))
+    if smallest < ball.swing:
         return None
     return (
-        f'the limits of joints {pair[0].name} and {pair[1].name} allow no swing below {least:.4g} rad, '
+        f'the limits of joints {pair[0].name} and {pair[1].name} allow no swing below {smallest:.4g} rad, '
         f'but their ball joint has a swing of at most {ball.swing:.4g} rad'
     )
 

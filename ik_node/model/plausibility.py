@@ -78,7 +78,7 @@ def measured_outside(span: Span, value: float) -> str:
     """Return a question if a joint cannot be where it is measured [rad or m], else ''."""
     if not span.outside(value):
         return ''
-    asked = [
+    questions = [
         {
             'degrees': 'does the driver publish degrees',
             'encoder ticks': 'does the driver publish encoder ticks',
@@ -87,7 +87,7 @@ def measured_outside(span: Span, value: float) -> str:
         }[one]
         for one in span.suspicions(value)
     ]
-    question = ', or '.join(asked) or 'is its zero wrong, or its direction'
+    question = ', or '.join(questions) or 'is its zero wrong, or its direction'
     return f'joint {quoted(span.name)} is measured at {span.where(value)} ({question}?)'
 
 

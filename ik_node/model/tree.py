@@ -196,5 +196,5 @@ class Tree:
         tools = ', '.join(f'{name} ({arm.n} joints)' for name, arm in self.arms.items())
         shared = self.shared(tuple(self.arms))
         common = {joint: None for name, arm in self.arms.items() for joint in arm.joint_names[: shared[name]]}
-        said = f'shared: {join_names(common)}' if common else 'no joint is shared'
-        return f'{self.name}: {self.n} joints for the tools {tools}; {said}'
+        sharing = f'shared: {join_names(common)}' if common else 'no joint is shared'
+        return f'{self.name}: {self.n} joints for the tools {tools}; {sharing}'

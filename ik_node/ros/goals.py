@@ -196,7 +196,7 @@ class Projection:
         self._status = PROJECTION.publisher(node, prefix)
         PROJECT_POSE.subscription(node, self._on_pose, prefix)
         self._tip = FK_POSE.publisher(node, prefix)
-        FK_JOINT_STATES.subscription(node, self._ask_joints, prefix)
+        FK_JOINT_STATES.subscription(node, self._query_joints, prefix)
         self._context, self._inbox = context, inbox
 
     def _on_pose(self, message: PoseStamped) -> None:
@@ -204,7 +204,7 @@ class Projection:
         query.projection = self
         self._inbox.put(query)
 
-    def _ask_joints(self, message: JointState) -> None:
+    def _query_joints(self, message: JointState) -> None:
         query = _JointsQuery(FK_JOINT_STATES.named(self._prefix), message, self._context)
         query.projection = self
         self._inbox.put(query)

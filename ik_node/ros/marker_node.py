@@ -197,7 +197,7 @@ class MarkerNode(ClosableNode):
         self._goal = Pose()  # what is shown unless it is the tool
         self._foreign = ExternalGoalFilter()
         self._query: tuple[PoseStamped, float] | None = None  # pending query, and when it was sent
-        self._unasked: PoseStamped | None = None  # the newest pose that has not been queried
+        self._unsent: PoseStamped | None = None  # the newest pose that has not been queried
         self._placed: dict[str, Pose] = {}  # markers where they were last put
 
         self._goals = self.create_publisher(PoseStamped, 'goal_pose', NEWEST)
@@ -269,7 +269,7 @@ class MarkerNode(ClosableNode):
         message.header.frame_id = feedback.header.frame_id or arm.base_link
         self._foreign.sent(message)
         self._goals.publish(message)
-        self._goal, self._unasked = feedback.pose, message
+        self._goal, self._unsent = feedback.pose, message
 
     def _end_track(self) -> None:
         """Stop the goal publisher, which would override the user."""
@@ -323,7 +323,7 @@ class MarkerNode(ClosableNode):
         if self._arm is None or self._drag.shown is Shown.TOOL:
             return
         self._place(ANSWER, message.pose, partial(answer, self._arm, ANSWER))
-        if not self._drag.dragged and self._unasked is None:
+        if not self._drag.dragged and self._unsent is None:
             self._goal = message.pose  # the mouse is released: show what can be reached
 
     # Showing
@@ -333,9 +333,9 @@ class MarkerNode(ClosableNode):
         self._drag.update(now)
         if arm is None or not self._values:
             return
-        self._ask(now)
+        self._send_query(now)
         if self._drag.shown is Shown.TOOL:
-            self._unasked = None
+            self._unsent = None
             self._goal = matrix_pose(arm.link_in_base(arm.tip_link, self._values))
             if self._placed.pop(ANSWER, None) is not None:
                 self._server.erase(ANSWER)
@@ -344,11 +344,11 @@ class MarkerNode(ClosableNode):
             self._menu.check(self._server)
         self._server.applyChanges()
 
-    def _ask(self, now: float) -> None:
+    def _send_query(self, now: float) -> None:
         """Query the nearest pose for the newest pose of the drag, one query at a time."""
-        if self._unasked is None or (self._query is not None and now - self._query[1] < PATIENCE):
+        if self._unsent is None or (self._query is not None and now - self._query[1] < PATIENCE):
             return
-        self._query, self._unasked = (self._unasked, now), None
+        self._query, self._unsent = (self._unsent, now), None
         self._queries.publish(self._query[0])
 
     def _place(self, name: str, pose: Pose, make: Callable[[Pose], Any]) -> None:

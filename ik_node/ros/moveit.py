@@ -479,15 +479,15 @@ class MoveItServices:
 
 def _timeout(request: Any) -> float:
     """Return the timeout of a request [s], infinite if it has none."""
-    wanted = getattr(request, 'ik_request', None)
-    timeout = 0.0 if wanted is None else seconds(wanted.timeout)
+    ik_request = getattr(request, 'ik_request', None)
+    timeout = 0.0 if ik_request is None else seconds(ik_request.timeout)
     return timeout if timeout > 0.0 else math.inf
 
 
 def _respond(response: Any, node: Node, code: Code, sentence: str) -> None:
     """Set the error code of a response; Humble's has neither message nor source."""
-    said = response.error_code
-    said.val = int(code)
+    error = response.error_code
+    error.val = int(code)
     for name, text in (('message', sentence), ('source', node.get_fully_qualified_name())):
-        if hasattr(said, name):
-            setattr(said, name, text)
+        if hasattr(error, name):
+            setattr(error, name, text)

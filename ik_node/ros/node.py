@@ -246,7 +246,7 @@ class MeasuredWatch:
         self._auto = True
         self.topic, self.offered = self._measured.removeprefix('/'), False
         self._offered = False  # measurements have a publisher, or had one that was heard, or are always needed
-        self.heard = False  # a measurement has arrived
+        self.received = False  # a measurement has arrived
         self.expected = False
         self.alone = True
 
@@ -268,7 +268,7 @@ class MeasuredWatch:
             return False
         self._checked = steady()
         self.offered = graph.count_publishers(self._node, self._measured) > 0
-        had = self._offered and self.heard
+        had = self._offered and self.received
         self._offered = self._auto and (had or self._always or self.offered)
         self.expected = wait_for_measured == 'true' or self._offered
         self.alone = self._commands == self._measured or graph.count_publishers(self._node, self._commands) <= 1
@@ -909,9 +909,9 @@ class IkNode(LifecycleNode, ClosableNode):
 
     async def _clear_driver(self, joints: Sequence[str]) -> None:
         """End holds and faults of the drivers of these joints; none: of all joints."""
-        asked: set[str] = set()
-        while (driver := self._neighbours.refuses(joints)) and driver.id not in asked:
-            asked.add(driver.id)
+        cleared: set[str] = set()
+        while (driver := self._neighbours.refuses(joints)) and driver.id not in cleared:
+            cleared.add(driver.id)
             await self._clear(driver, joints)
         self._refuse()
 
@@ -1113,12 +1113,12 @@ class IkNode(LifecycleNode, ClosableNode):
         if self._ignored:
             self._ignored = ''
             self._look_for_measurements(True)
-        if self._watch.expected and not self._watch.heard:
+        if self._watch.expected and not self._watch.received:
             self._neighbours.search()  # a network that shows its driver late shows other nodes late
-        self._watch.heard = True
+        self._watch.received = True
         now = self._time.now()
         stamp = self._time.of(message.header.stamp)
-        self._clocks.heard(now, stamp)
+        self._clocks.note(now, stamp)
         if 'position_commands' in self._output_names and stamp is not None and self._clocks.agree:
             self._loop.begun(self._time.nanoseconds(stamp))
         measured = now - self._watch.age(stamp, now, seconds(message.header.stamp))

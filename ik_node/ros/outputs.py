@@ -52,7 +52,7 @@ class Clocks:
     def __init__(self) -> None:
         self._behind: tuple[tuple[float, float], ...] = ()  # arrivals and how old the stamps were [s]
 
-    def heard(self, now: float, stamp: float | None) -> None:
+    def note(self, now: float, stamp: float | None) -> None:
         """Note that a measurement with a stamp [s] has arrived now [s]; None: without one."""
         behind = [one for one in self._behind if now - WINDOW <= one[0] <= now]
         if stamp is not None and abs(now - stamp) <= ANOTHER:
@@ -228,10 +228,10 @@ class TrajectoryOutput(Output):
             reference = state.reference if hasattr(state, 'reference') else state.desired  # of old versions
         except Exception:  # of rclpy, for times and strings that it cannot represent
             return
-        places, time = reference.positions, self._context.time.of(state.header.stamp)
-        if time is not None and len(places) == len(state.joint_names) and np.isfinite(places).all():
+        positions, time = reference.positions, self._context.time.of(state.header.stamp)
+        if time is not None and len(positions) == len(state.joint_names) and np.isfinite(positions).all():
             age = self._context.time.now() - time
-            self._context.reference(dict(zip(state.joint_names, places, strict=True)), time, age)
+            self._context.reference(dict(zip(state.joint_names, positions, strict=True)), time, age)
 
     def send(self, message: JointTrajectoryMessage, braking: bool) -> None:
         """Send a trajectory. braking: it only ends an earlier one."""

@@ -152,13 +152,13 @@ class Controllers:
         if len(accelerations) not in (0, len(times)):
             raise InputError(f'accelerations are needed for no point or for all, got {len(accelerations)}')
         rows = (positions, velocities, *((accelerations,) if len(accelerations) else ()))
-        places, speeds, *rates = (_rows(row, index.size) for row in rows)
+        points, speeds, *rates = (_rows(row, index.size) for row in rows)
         if np.abs(speeds[-1]).max(initial=0.0) > REST:
             raise InputError(f'the last velocity must be 0, got {speeds[-1].tolist()}')
         if stamp is not None and stamp + times[-1] < now:
             raise InputError(f'a trajectory must not end in the past, it ends at {stamp + times[-1]:.3f} s')
         self._taken = [each for each in self._taken if not np.isin(each.joints, index).any()]
-        self._taken.append(_Trajectory(index, stamp, np.array(times), places, speeds, rates[0] if rates else None))
+        self._taken.append(_Trajectory(index, stamp, np.array(times), points, speeds, rates[0] if rates else None))
 
     def forward(self, positions: Sequence[float]) -> None:
         """Take a list of positions. Raises InputError unless there is a finite one for each joint."""
@@ -206,11 +206,11 @@ class Controllers:
                 self.velocity[each.joints] = self.acceleration[each.joints] = 0.0
         self._trajectories = [x for x in self._trajectories if not np.isin(x.joints, index).any()]
 
-    def _jump(self, index: NDArray[np.int64], places: Array) -> None:
+    def _jump(self, index: NDArray[np.int64], positions: Array) -> None:
         self._position, self.velocity = self._position.copy(), self.velocity.copy()
         self.acceleration = self.acceleration.copy()
         self._end(index)
-        self._position[index] = places
+        self._position[index] = positions
 
     def _indices(self, names: Sequence[str]) -> NDArray[np.int64]:
         unknown = [name for name in names if name not in self._names]

@@ -14,7 +14,7 @@ from ik_node.kernels.arrays import CHORD_TOLERANCE, DIRECTION, POSITION_TOLERANC
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import ClosedForm
 from ik_node.solver.goal import Goal, Solution, Solutions, Status
-from ik_node.solver.limit_distances import held_idle
+from ik_node.solver.limit_distances import without_idle
 from ik_node.solver.restarts import RandomRestarts
 from ik_node.solver.unreachable import UnreachableGoals
 from ik_node.steady import steady
@@ -77,7 +77,7 @@ class AllSolutions:
         form = None if math.isnan(packed[DIRECTION]) else self._form
         found, start = np.empty((MAX_SOLUTIONS, arm.n)), np.empty(arm.n)
         kernels.start_within(arm.limits, seed, start)
-        limits = held_idle(arm, start) if self._idle else arm.limits  # all their positions are one solution
+        limits = without_idle(arm, start) if self._idle else arm.limits  # all their positions are one solution
         count, regular = 0, True
         if form is not None:
             count, regular = kernels.formula_solutions(
@@ -314,11 +314,11 @@ class AllSolutions:
         """
         arm, limits = self._arm, self._arm.limits
         if count * self._variants > MAX_LISTED:
-            complete, most = False, int(self._turns.max())
-            while most > 1 and count * np.minimum(self._turns, most).prod() > MAX_LISTED:
-                most -= 1
-            many = self._turns > most
-            near = 0.5 * most * arm.period
+            complete, turns = False, int(self._turns.max())
+            while turns > 1 and count * np.minimum(self._turns, turns).prod() > MAX_LISTED:
+                turns -= 1
+            many = self._turns > turns
+            near = 0.5 * turns * arm.period
             limits = limits.copy()
             limits[0, many] = np.maximum(limits[0], start - near)[many]
             limits[1, many] = np.minimum(limits[1], start + near)[many]

@@ -67,7 +67,7 @@ def solve_goals(
     if workers is not None:
         workers = whole('workers', workers, 1)
     form, search = NO_FORM if pipeline.form is None else pipeline.form.constants, pipeline.search
-    most = pipeline.restarts_before_algebra(goals[0]) if len(goals) else None
+    max_restarts = pipeline.restarts_before_algebra(goals[0]) if len(goals) else None
     q, errors = np.empty((len(goals), search.arm.n)), np.empty((len(goals), 2))
     solved, status = np.empty(len(goals), dtype=np.bool_), np.full(len(goals), Status.SOLVED)
     reasons: dict[int, Reason] = {}
@@ -76,7 +76,7 @@ def solve_goals(
     def solve_part(part: slice) -> None:
         seeds = starts if len(starts) == 1 else starts[part]
         out = q[part], errors[part], solved[part]
-        search.search_many(form, pipeline.trusted, goals[part], pipeline.shells, most, seeds, *out)
+        search.search_many(form, pipeline.trusted, goals[part], pipeline.shells, max_restarts, seeds, *out)
         for k in part.start + (~solved[part]).nonzero()[0]:
             if stopped:
                 return

@@ -186,8 +186,8 @@ class ClosestSearch:
         self._shells = frozen(radial_bounds(arm) / size.length)
         # Limits a whole turn or more apart do not stop a descent: the result is wrapped back into them.
         whole_turns = (arm.period > 0.0) & (arm.upper - arm.lower >= arm.period)
-        held = [name for ball in arm.balls if ball.limited for name in ball.joints]
-        whole_turns &= ~np.isin(arm.joint_names, held)  # the twist of a ball may be a sum of two joints
+        in_balls = [name for ball in arm.balls if ball.limited for name in ball.joints]
+        whole_turns &= ~np.isin(arm.joint_names, in_balls)  # the twist of a ball may be a sum of two joints
         opened = np.where(whole_turns, [[-math.inf], [math.inf]], size.limits[:2])
         self._opened = frozen(np.vstack([opened, size.limits[2:]]))
         self._unlimited = without_stops(size.limits, arm.period)
@@ -271,12 +271,12 @@ class ClosestSearch:
         arm, size = self.arm, self._size
         packed, given = size.goal(goal.packed), given / size.units
         ranked = self._known.ranked(packed, 0.0 if math.isnan(packed[DIRECTION]) else self._ranking)
-        most = len(given) + len(ranked)
+        total = len(given) + len(ranked)
         model, starts = (size.joints, size.tool, self._opened), (given, self._known.table, ranked)
         within = self._rough, self.search.direction_tolerance
-        marks, q, step = np.empty((most, arm.n)), np.empty(arm.n), _starts_per_check()
-        for first in range(0, most, step):
-            last = min(first + step, most)
+        marks, q, step = np.empty((total, arm.n)), np.empty(arm.n), _starts_per_check()
+        for first in range(0, total, step):
+            last = min(first + step, total)
             if kernels.meet_tolerances(*model, packed, *within, *starts, first, last, marks, q):
                 kernels.wrap_rows_into_limits(size.limits, arm.period, seed / size.units, q[None], 1)
                 return q * size.units
@@ -317,13 +317,13 @@ class ClosestSearch:
         """
         size, n = self._size, self.arm.n
         ranked = self._known.ranked(goal, 0.0 if math.isnan(goal[DIRECTION]) else self._ranking)
-        most = len(given) + len(ranked)
-        table, errors, marks = np.empty((most + 3, n)), np.empty((most + 3, 2)), np.empty((most, n))
+        total = len(given) + len(ranked)
+        table, errors, marks = np.empty((total + 3, n)), np.empty((total + 3, 2)), np.empty((total, n))
         task = size.joints, size.tool, limits, goal, self._rough, self._wide, self._narrow
         starts, rows = (given, self._known.table, ranked), (table, errors, marks)
         count, step = 0, _starts_per_check()
-        for first in range(0, most, step):
-            last = min(first + step, most)
+        for first in range(0, total, step):
+            last = min(first + step, total)
             count = kernels.multistart(*task, *starts, first, last, *rows, count, least)
             if steady() > deadline:
                 break

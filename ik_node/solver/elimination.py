@@ -430,7 +430,7 @@ def _joint_row(chain: TaskChain, k: int, u: Array | None) -> Array:
 TESTED_GOALS = 12  # at which a plan is tested when an arm is loaded
 FOUND = 11  # of them whose configuration must be found
 RAW_ERROR = 1e-5  # rad or share of the size: candidates are polished from there
-MOST = 32  # candidates of a goal
+MAX_PER_GOAL = 32  # candidates of a goal
 SETTLED = False, False, 1e-10  # geometry, equations and error of a plan that needs no comparison
 
 
@@ -549,7 +549,7 @@ def _tried(arm: Arm, constants: Array, plan: EliminationPlan, samples: Array, di
     allowed = min(RAW_ERROR + 10.0 * math.sqrt(plan.deviation), 0.3)  # near double roots the square root
     span = np.where(arm.prismatic, max(arm.reach, 1e-9), 1.0)
     errors = []
-    out = np.empty((MOST, arm.n + len(arm.joints)))
+    out = np.empty((MAX_PER_GOAL, arm.n + len(arm.joints)))
     for q in samples:
         goal = np.full(9, math.nan)
         goal[:3], axis = arm.fk(q)

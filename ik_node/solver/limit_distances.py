@@ -35,7 +35,7 @@ class LimitDistances:
         form = recognise(arm)
         self._middle = arm.middle
         self._model = (
-            *(arm.joints, arm.tool, held_idle(arm, arm.middle), arm.period),
+            *(arm.joints, arm.tool, without_idle(arm, arm.middle), arm.period),
             NO_FORM if form is None else form.constants,
             form is not None and form.exact,
         )
@@ -65,7 +65,7 @@ class LimitDistances:
         return misses
 
 
-def held_idle(arm: Arm, q: Array) -> Array:
+def without_idle(arm: Arm, q: Array) -> Array:
     """Return the limits of arm with the joints held at q (n,) that move neither tool point nor axis."""
     limits = arm.limits.copy()
     np.copyto(limits[:2], q, where=arm.idle)

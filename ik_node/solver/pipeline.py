@@ -17,7 +17,7 @@ from ik_node.model.ball import Ball, Order
 from ik_node.solver.closed_form import NO_FORM, RESIDUAL_MARGIN, ROLL_TOLERANCE, ClosedForm, Family
 from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
 from ik_node.solver.restarts import RandomRestarts, SearchResult
-from ik_node.solver.unreachable import NearMiss, UnreachableGoals, least_miss
+from ik_node.solver.unreachable import NearMiss, UnreachableGoals, nearest_miss
 from ik_node.steady import steady
 
 from .closest import ClosestConfiguration, ClosestSearch
@@ -168,7 +168,7 @@ class Pipeline:
         """
         near_miss = None
         if excluded:
-            near_miss = least_miss(self._arm, self._unreachable.by_formula(goal.packed, seed))
+            near_miss = nearest_miss(self._arm, self._unreachable.by_formula(goal.packed, seed))
         q = seed.copy() if near_miss is None else near_miss.q
         task = Task(goal, seed, steady() + budget, budget, excluded, near_miss, q)
         return (
@@ -216,7 +216,7 @@ class Pipeline:
             return self._solution(task, q, *errors_of(arm, packed, q))
         task.excluded = proof is not None
         count, _ = self._elimination.solutions(packed, task.seed, rows)
-        task.near_miss = least_miss(arm, rows[:count])
+        task.near_miss = nearest_miss(arm, rows[:count])
         if task.near_miss is not None:
             task.q = task.near_miss.q
         return None
@@ -252,7 +252,7 @@ class Pipeline:
             goal[:DIRECTION] += tolerances[0] * shift
             axis = goal[DIRECTION:LATERAL] + tolerances[1] * turn
             goal[DIRECTION:LATERAL] = axis / np.linalg.norm(axis)
-            misses = (least_miss(self._arm, row[None]) for row in self._by_algebra(goal, task.seed))
+            misses = (nearest_miss(self._arm, row[None]) for row in self._by_algebra(goal, task.seed))
             found += [miss.q for miss in misses if miss is not None and miss.excess < OUTSIDE]
             if task.late:
                 break
@@ -304,9 +304,9 @@ class Pipeline:
         errors = closest.position_error, closest.direction_error
         return Solution(Status.NOT_FOUND, closest.q, *errors, reason, found.restarts)
 
-    def _searched(self, task: Task, most: int | None) -> Solution | None:
+    def _searched(self, task: Task, max_restarts: int | None) -> Solution | None:
         """Search from task.q with at most this number of restarts, None: all."""
-        found = task.found = self.search.search(task.goal, task.q, task.deadline, most)
+        found = task.found = self.search.search(task.goal, task.q, task.deadline, max_restarts)
         if not found.solved:
             return None
         return self._solution(task, task.q, found.position_error, found.direction_error)

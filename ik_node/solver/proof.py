@@ -137,8 +137,8 @@ def _compared(arm: Arm, geometry: ExactGeometry, other: ExactGeometry) -> Nearby
     Turns about unit axes v and w differ by at most 5 |v - w|, a joint carries the tool point at a distance of
     at most the length of the chain, and the joints before leave the length of what a joint differs by.
     """
-    places = [*(line[0] for line in other.axes), other.tool[0]]
-    length = sum(math.dist(_floats(a), _floats(b)) for a, b in itertools.pairwise(places))
+    points = [*(line[0] for line in other.axes), other.tool[0]]
+    length = sum(math.dist(_floats(a), _floats(b)) for a, b in itertools.pairwise(points))
     length += np.abs(arm.limits[:2, arm.prismatic]).max(axis=0).sum()
     point = axis = 0.0
     for (_, v), (place, w), line in zip(geometry.axes, other.axes, geometry.axes, strict=True):
@@ -278,7 +278,7 @@ def check_time(deadline: float) -> None:
 class ComplexSolutions:
     """Finds all complex solutions of the goals of one arm with five joints."""
 
-    def __init__(self, chain: TaskChain, most: int, deadline: float) -> None:
+    def __init__(self, chain: TaskChain, max_count: int, deadline: float) -> None:
         """Find the solutions of a random complex goal, at most `most`. Raises OutOfTimeError."""
         self._chain = chain
         self._kinematics = _Kinematics(chain)
@@ -294,7 +294,7 @@ class ComplexSolutions:
             known = _distinct(np.concatenate([q, self._along(sphere, q, around)]), chain)
             idle = idle + 1 if len(known) == len(q) else 0
             q = known
-            if len(q) >= most or idle == IDLE_LOOPS:
+            if len(q) >= max_count or idle == IDLE_LOOPS:
                 break
         self._known = q
 
@@ -670,7 +670,7 @@ class _Target:
         across = np.linalg.svd(np.array([[float(part.mid()) for part in direction]]))[2][1:]
         rows = [[*row, 0.0] for row in (*np.eye(3), *across)]
         self._select = flint.acb_mat([[float(value) for value in row] for row in rows])
-        self._wanted = self._selected(flint.acb_mat([*map(list, zip(position, direction, strict=True)), [0, 0]]))
+        self._target = self._selected(flint.acb_mat([*map(list, zip(position, direction, strict=True)), [0, 0]]))
         self._mat = flint.acb_mat
         first, second = across.tolist()
         normal = [
@@ -687,8 +687,8 @@ class _Target:
 
     def residual(self, reached: Any) -> Any:
         """Return by how much the equations are missed, acb_mat (5, 1)."""
-        values = zip(self._selected(reached), self._wanted, strict=True)
-        return self._mat([[value - wanted] for value, wanted in values])
+        values = zip(self._selected(reached), self._target, strict=True)
+        return self._mat([[value - target] for value, target in values])
 
     def rates(self, rates: list[Any]) -> Any:
         """Return the derivatives of the equations, acb_mat (5, n)."""

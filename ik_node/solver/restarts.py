@@ -112,14 +112,14 @@ class RandomRestarts:
         return bool(position_error <= self.options[POSITION_TOLERANCE] and direction_error <= self.direction_tolerance)
 
     def search(
-        self, goal: Goal, q: Array, deadline: float, most: int | None = None, limits: Array | None = None
+        self, goal: Goal, q: Array, deadline: float, max_restarts: int | None = None, limits: Array | None = None
     ) -> SearchResult:
         """Search from q (n,), in place; deadline: steady() at which it gives up.
 
-        most: restarts, if fewer than the budget allows. limits: if others than those of the arm.
+        max_restarts: if fewer than the budget allows. limits: if others than those of the arm.
         """
         model = self._model if limits is None else (*self._model[:2], limits)
-        restarts_allowed = self.restarts if most is None else min(most, self.restarts)
+        restarts_allowed = self.restarts if max_restarts is None else min(max_restarts, self.restarts)
         search, state = self._search(), self._first_state.copy()
         now = np.empty(len(q))
         first, part = 0, self._part if kernels.ready() else 1
@@ -141,7 +141,7 @@ class RandomRestarts:
         trusted: bool,
         goals: Array,
         shells: Array,
-        most: int | None,
+        max_restarts: int | None,
         seeds: Array,
         q: Array,
         errors: Array,
@@ -154,7 +154,7 @@ class RandomRestarts:
         if not self.is_lm:
             solved[:] = False
             return
-        restarts_allowed = self.restarts if most is None else min(most, self.restarts)
+        restarts_allowed = self.restarts if max_restarts is None else min(max_restarts, self.restarts)
         search = self.options, self.table, min(self._part, restarts_allowed + 1), self.random_seed
         kernels.solve_many(*self._model, form, trusted, goals, shells, *search, seeds, q, errors, solved)
 
@@ -168,12 +168,12 @@ class RandomRestarts:
         options, state, search = self.options.copy(), self._first_state.copy(), self._search()
         options[[ITERATIONS, STALL]] = self.method.thorough
         now = np.empty(len(q))
-        starts, most = self.method.starts
+        starts, max_starts = self.method.starts
         enough, tolerance = starts, options[POSITION_TOLERANCE]
         kernels.clip(q, self.arm.limits)
         trial = q.copy()
         best, least = (math.inf, math.inf), math.inf
-        for start in range(starts if out_of_reach else most):
+        for start in range(starts if out_of_reach else max_starts):
             if (start >= enough and least <= tolerance) or (start and steady() > deadline):
                 break
             if start == starts:

@@ -166,7 +166,7 @@ def branches(columns: Sequence[NDArray[np.intp]], n: int) -> tuple[NDArray[np.in
 
 STEP = 0.1  # [rad], or this share of the range [m], between two tested positions of the trunk
 FINEST = 0.005  # the same, to which the nearest position is refined
-PLACES = 25  # of the trunk, all over its range, at which the closest configuration is searched
+TRUNK_SAMPLES = 25  # of the trunk, all over its range, at which the closest configuration is searched
 
 
 class Trunk:
@@ -222,7 +222,7 @@ class Trunk:
         if self._joint < 0:
             return
         low, high = self._span[:2] if np.isfinite(self._span[:2]).all() else (-np.pi, np.pi)
-        for value in np.linspace(low, high, PLACES):
+        for value in np.linspace(low, high, TRUNK_SAMPLES):
             if clock.late:
                 return
             q = seed.copy()
@@ -532,12 +532,12 @@ class TreeSolver:
         for name, weight in weights.items():
             positive(f'the weight of {name}', weight)
         tools: dict[str, Solution] = {}
-        for wanted in self._wanted(goals, q, free):
-            if len(wanted) == 1:
-                ((name, goal),) = wanted.items()
+        for group in self._grouped(goals, q, free):
+            if len(group) == 1:
+                ((name, goal),) = group.items()
                 tools[name] = self._solvers[name].solve(goal, q[tree.columns[name]], clock.left)
             else:
-                tools |= _told(goals, self._shared(wanted).solve(wanted, q, weights, clock))
+                tools |= _solutions_of(goals, self._shared(group).solve(group, q, weights, clock))
         return self._solution(q, tools)
 
     def track(
@@ -559,14 +559,14 @@ class TreeSolver:
         now = tree.checked(q, 'q')
         last = now.copy() if before is None else tree.checked(before, 'before')
         tools: dict[str, Solution] = {}
-        for wanted in self._wanted(goals, now, free):
-            if len(wanted) == 1:
-                ((name, goal),) = wanted.items()
+        for group in self._grouped(goals, now, free):
+            if len(group) == 1:
+                ((name, goal),) = group.items()
                 columns = tree.columns[name]
                 own = self._solvers[name]
                 tools[name] = own.track(goal, now[columns], last[columns], clock.left)
             else:
-                tools |= _told(goals, self._shared(wanted).track(wanted, now, last, clock))
+                tools |= _solutions_of(goals, self._shared(group).track(group, now, last, clock))
         return self._solution(now, tools)
 
     def solve_batch(
@@ -619,7 +619,7 @@ class TreeSolver:
             q[self.tree.columns[name]] = solution.q
         return TreeSolution(q, tools)
 
-    def _wanted(self, goals: Mapping[str, Goal], q: Array, free: Collection[str]) -> list[dict[str, Goal]]:
+    def _grouped(self, goals: Mapping[str, Goal], q: Array, free: Collection[str]) -> list[dict[str, Goal]]:
         """Return the goals that have to be met together, with those of tools to be held as at q (n,)."""
         tree = self.tree
         if not isinstance(goals, Mapping) or not goals:
@@ -633,18 +633,18 @@ class TreeSolver:
         tree.check_names(free, 'free')
         bound = tuple(name for name in tree.arms if name in goals or name not in free)
         return [
-            {name: goals.get(name) or self._held(name, q) for name in group}
+            {name: goals.get(name) or self._present_goal(name, q) for name in group}
             for group in tree.groups(bound)
             if any(name in goals for name in group)
         ]
 
-    def _held(self, name: str, q: Array) -> Goal:
+    def _present_goal(self, name: str, q: Array) -> Goal:
         """Return the pose of a tool at q (n,), within the limits: beyond them it could not be held."""
         return Goal(*self.tree.arms[name].fk(np.clip(q, *self.tree.limits)[self.tree.columns[name]]))
 
-    def _shared(self, wanted: Mapping[str, Goal]) -> SharedJoints:
+    def _shared(self, group: Mapping[str, Goal]) -> SharedJoints:
         """Return the solver of these tools."""
-        names = tuple(wanted)
+        names = tuple(group)
         if names not in self._together:
             reach = max(self.tree.arms[name].reach for name in names)
             self._together[names] = SharedJoints(
@@ -658,7 +658,7 @@ class TreeSolver:
         return self._together[names]
 
 
-def _told(goals: Mapping[str, Goal], tools: dict[str, Solution]) -> dict[str, Solution]:
+def _solutions_of(goals: Mapping[str, Goal], tools: dict[str, Solution]) -> dict[str, Solution]:
     """Return the solutions of tools that share joints; those without a goal of goals were to be held."""
     for name, solution in tools.items():
         reason = solution.reason

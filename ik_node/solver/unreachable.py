@@ -67,7 +67,7 @@ class UnreachableGoals:
     def reason(self, goal: Goal, seed: Array, closest: ClosestConfiguration, miss: NearMiss | None) -> Reason:
         """Return why a goal that is proven to be impossible cannot be met.
 
-        closest: the closest configuration. miss: as returned by least_miss.
+        closest: the closest configuration. miss: as returned by nearest_miss.
         """
         cause = self.by_reach(goal)
         if cause is not None:
@@ -80,7 +80,7 @@ class UnreachableGoals:
             return Reason(Cause.DIRECTION_CONSTRAINED, amount, sentence)
         free = self._closest_search.find(goal, seed, closest.q, ignore_limits=True)
         if free.position_error <= self._options[POSITION_TOLERANCE]:
-            miss = least_miss(self.arm, free.q[None])
+            miss = nearest_miss(self.arm, free.q[None])
             assert miss is not None
             return self._beyond_a_limit(miss)
         reached = self.arm.fk(free.q)[0]
@@ -102,7 +102,7 @@ class UnreachableGoals:
         return Reason(Cause.JOINT_LIMIT, miss.excess, sentence, name)
 
 
-def least_miss(arm: Arm, rows: Array) -> NearMiss | None:
+def nearest_miss(arm: Arm, rows: Array) -> NearMiss | None:
     """Return which of (k, n) exceeds the limits least, whole turns removed; None of none."""
     if not len(rows):
         return None
@@ -112,6 +112,6 @@ def least_miss(arm: Arm, rows: Array) -> NearMiss | None:
     within[:, turns] -= period * np.round((rows[:, turns] - 0.5 * (low[turns] + high[turns])) / period)
     clipped = np.minimum(np.maximum(within, low), high)
     excess = np.abs(within - clipped)
-    least = int(excess.max(axis=1).argmin())
-    joint = int(excess[least].argmax())
-    return NearMiss(clipped[least], float(excess[least, joint]), joint)
+    nearest = int(excess.max(axis=1).argmin())
+    joint = int(excess[nearest].argmax())
+    return NearMiss(clipped[nearest], float(excess[nearest, joint]), joint)

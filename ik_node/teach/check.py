@@ -185,7 +185,7 @@ class DryRun:
         if known:
             self._go(joints, point.speed)
             end = {name: self._positions[name] for name in joints}  # joints without limits: whole turns away
-            self._tell_other_branch(point, before, self._q)
+            self._report_other_branch(point, before, self._q)
         self._positions = {**self._positions, **end}
         return Move(end, joints=joints)
 
@@ -289,7 +289,7 @@ class DryRun:
             raise InputError(f'{found.status.value}: {found.reason}')
         return found.q
 
-    def _tell_other_branch(self, point: Point, before: Mapping[str, float], q: Array) -> None:
+    def _report_other_branch(self, point: Point, before: Mapping[str, float], q: Array) -> None:
         """Note if a straight motion would come to the same place with other joints than q (n,)."""
         position, direction = self._arm.fk(q)
         try:

@@ -133,7 +133,7 @@ class Runner:
         if order.joints is not None:
             self._last_joints, self._joints_sent = order.joints, now
 
-    def hear(self, report: Mapping[str, str], now: float) -> None:
+    def on_report(self, report: Mapping[str, str], now: float) -> None:
         """Take a report of ik_node, as ~/status has it, at now [s]."""
         if not self.active:
             return

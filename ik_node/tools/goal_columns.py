@@ -173,14 +173,14 @@ class GoalColumns:
         keys = {name: _key(name) for name in names if name not in used and _key(name) not in turning}
         beside = {_key(name).rpartition('_')[0] for name in self.position}
         groups: dict[tuple[str, ...], str] = {}
-        for option, parts, least in USUAL_PARTS:
+        for option, parts, min_parts in USUAL_PARTS:
             found: dict[str, dict[str, str]] = {}  # names by part, by what comes before it
             for name, key in keys.items():
                 if part := _part_of(key, parts):
                     before = key[: -len(part)].rstrip('_') if key.endswith(part) else key[: -len(part) - 1]
                     found.setdefault(before.rstrip('_'), {})[part] = name
             for before, known in found.items():
-                if len(known) >= least or (parts[0] == 'roll' and before in beside):
+                if len(known) >= min_parts or (parts[0] == 'roll' and before in beside):
                     groups[tuple(known[part] for part in parts if part in known)] = option
         for name, key in keys.items():
             if (match := USUAL_WHOLES.search(key)) and not any(name in group for group in groups):
@@ -353,10 +353,10 @@ class _Rows:
         for row in rows.nonzero()[0].tolist():
             self.wrong.setdefault(row, sentence)
 
-    def limit(self, values: Array, most: float, sentence: str) -> None:
+    def limit(self, values: Array, largest: float, sentence: str) -> None:
         """Note where a number of values (N, k) is beyond most."""
-        if values.max(initial=0.0) > most or values.min(initial=0.0) < -most:
-            self.reject((np.abs(values) > most).any(axis=1), sentence)
+        if values.max(initial=0.0) > largest or values.min(initial=0.0) < -largest:
+            self.reject((np.abs(values) > largest).any(axis=1), sentence)
 
     def numbers(self, names: Sequence[str], width: int) -> Array:
         """Return columns as an array (N, width), zero in rows where one is not a finite number."""
@@ -374,8 +374,8 @@ class _Rows:
         for row in (~whole).nonzero()[0].tolist():
             name = names[0] if len(names) == 1 else names[int((~finite[row]).argmax())]
             given = self._batch.column(name)[row].as_py()
-            wanted = 'numbers' if len(names) < width else 'a finite number'
-            what = 'missing' if given is None else f'{given!r}, not {wanted}'
+            expected = 'numbers' if len(names) < width else 'a finite number'
+            what = 'missing' if given is None else f'{given!r}, not {expected}'
             self.wrong.setdefault(row, f'{name} is {what}')
         return np.where(whole[:, None], values, 0.0)
 

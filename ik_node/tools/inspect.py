@@ -148,6 +148,6 @@ def _solutions(arm: Arm) -> list[str]:
     else:
         family = ['no closed form: solved by descents and restarts']
     family += _spare(arm, solver)
-    few, most = min(counts), max(counts)
-    spread = f'{few} to {most}, median {int(np.median(counts))}' if few < most else f'{few}'
+    few, many = min(counts), max(counts)
+    spread = f'{few} to {many}, median {int(np.median(counts))}' if few < many else f'{few}'
     return ['', *family, f'solutions within the limits: {spread} ({count} random reachable goals)']

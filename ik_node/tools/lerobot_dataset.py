@@ -80,7 +80,7 @@ class LerobotDataset:
     def episodes(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Return each episode with some components of its frames. Raises InputError for a damaged dataset."""
         self._check()
-        places = {name: self.names.index(name) for name in columns}
+        columns_of = {name: self.names.index(name) for name in columns}
         seen = set[int]()
         for path in self._files:
             table = _read(path, [EPISODE, self.feature])
@@ -91,7 +91,7 @@ class LerobotDataset:
                 if episode in seen:
                     raise InputError(f'episode {episode} begins again in "{path}": its frames must follow each other')
                 seen.add(episode)
-                frames = {name: values[start:end, place] for name, place in places.items()}
+                frames = {name: values[start:end, place] for name, place in columns_of.items()}
                 yield episode, pa.RecordBatch.from_pydict(frames)
 
     def _values(self, path: Path, table: pa.Table) -> Array:
@@ -211,9 +211,9 @@ def _names_of(feature: Any) -> list[str]:
     """Return the names of the components of a feature in meta/info.json."""
     names = feature.get('names') if isinstance(feature, dict) else None
     if isinstance(names, dict):  # either with their places, or in groups
-        places: dict[str, Any] = names
-        if all(isinstance(place, int) for place in places.values()):
-            return sorted(places, key=lambda name: places[name])
+        columns_of: dict[str, Any] = names
+        if all(isinstance(place, int) for place in columns_of.values()):
+            return sorted(columns_of, key=lambda name: columns_of[name])
         names = [name for group in names.values() if isinstance(group, list) for name in group]
     return [str(name) for name in names] if isinstance(names, list) else []
 

@@ -137,7 +137,7 @@ class Playback:
         return (number, descent.steps[number]) if number >= 0 else None
 
 
-LEAST = 1e-9  # [m] at the bottom: a logarithm has no place for 0
+MIN_ERROR = 1e-9  # [m] at the bottom: a logarithm has no place for 0
 HEIGHT = 150  # pixels
 SERIES: tuple[Any, ...] = ({'label': 'step'}, *({'stroke': f'rgb{colour}', 'width': 2} for colour in GHOSTS))
 
@@ -184,7 +184,7 @@ class ErrorPlot:
         lines = []
         for descent in descents:
             errors = [step.position_error for step in descent.steps[:last]]
-            lines.append(np.log10(np.maximum(errors + (last - len(errors)) * errors[-1:], LEAST)))
+            lines.append(np.log10(np.maximum(errors + (last - len(errors)) * errors[-1:], MIN_ERROR)))
         if len(lines) == 1:  # a plot has two lines
             lines *= 2
         self._plot.series = (SERIES[0], *SERIES[1 : 1 + len(descents)], *SERIES[1 : 3 - len(descents)])

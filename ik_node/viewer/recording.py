@@ -101,7 +101,7 @@ class RecordingFile:
             raise RecordingError(f'cannot record to {path}: {error.strerror or error}') from None
         self._writer = Writer(_Whole(self._stream.fileno()), CHUNK, CompressionType.ZSTD)  # type: ignore[arg-type]
         self._whole = 0  # [bytes] up to the last whole chunk
-        with self._told():
+        with self._explained():
             self._writer.start('ros2', 'ik_node')
             self._saved()
 
@@ -115,7 +115,7 @@ class RecordingFile:
 
         received, sent: [ns] since 1970. Raises RecordingError.
         """
-        with self._told():
+        with self._explained():
             if kind not in self._schemas:
                 text = definition(kind).encode()
                 self._schemas[kind] = self._writer.register_schema(kind, 'ros2msg', text)
@@ -127,7 +127,7 @@ class RecordingFile:
 
     def save(self) -> None:
         """Write what has been added, so that it survives the process. Raises RecordingError."""
-        with self._told():
+        with self._explained():
             self._writer.flush()
             self._saved()
 
@@ -135,7 +135,7 @@ class RecordingFile:
         """Write the rest and the index of the file, and close it. Raises RecordingError."""
         if self.closed:
             return
-        with self._told():
+        with self._explained():
             self._writer.flush()
             self._saved()
             self._writer.finish()
@@ -146,7 +146,7 @@ class RecordingFile:
         self._whole = self._stream.tell()
 
     @contextlib.contextmanager
-    def _told(self):  # type: ignore[no-untyped-def]
+    def _explained(self):  # type: ignore[no-untyped-def]
         """Turn an error of the disk into a RecordingError, and close the file behind its last whole chunk."""
         try:
             yield

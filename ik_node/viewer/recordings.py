@@ -86,7 +86,7 @@ class RecordingPanel:
             self._file = gui.add_dropdown('Replay', (NONE,), hint=HINT)
             self._time = gui.add_slider('Time [s]', 0.0, 1.0, STEP, 0.0, visible=False)
             self._buttons = gui.add_button_group('Playback', (PLAY, PAUSE), visible=False)
-            self._said = gui.add_html('')
+            self._answer = gui.add_html('')
         for control, what in (
             (self._record, RECORD),
             (self._end, END),
@@ -126,7 +126,7 @@ class RecordingPanel:
 
     def say(self, sentence: str, wrong: bool = False) -> None:
         """Show a sentence below the replay."""
-        self._said.content = panel.answer(sentence, 'Not possible' if wrong else '')
+        self._answer.content = panel.answer(sentence, 'Not possible' if wrong else '')
 
 
 SUFFIX = '.mcap'

@@ -64,7 +64,7 @@ class Servos(Section):
         with self.folder:
             self._state = self.gui.add_html('')
             self._add_button(ON, lambda: self._call(ON, self._torque, switch_on))
-            self._add_button(OFF, self._ask_for_support, asks=True)
+            self._add_button(OFF, self._confirm_support, confirms=True)
             self._release = self._add_button(
                 RELEASE,
                 lambda: self._call(RELEASE, self._torque, switch_off),
@@ -78,17 +78,17 @@ class Servos(Section):
                 self._add_button(ZERO, self._set_pose)
             self._answer = self.gui.add_html('')
 
-    def _add_button(self, name: str, act: Callable[[], object], asks: bool = False, **options: Any) -> Any:
+    def _add_button(self, name: str, act: Callable[[], object], confirms: bool = False, **options: Any) -> Any:
         """Add a button; asks: it asks for support, any other one ends the question."""
 
         def press() -> None:
-            if not asks:
+            if not confirms:
                 self._end_question()
             act()
 
         return self.button(name, press, hint=HINTS[name], **options)
 
-    def _ask_for_support(self) -> None:
+    def _confirm_support(self) -> None:
         self._support_until = steady() + SUPPORTED
         self._release.visible = True
 

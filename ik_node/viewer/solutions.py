@@ -140,7 +140,7 @@ class Lister:
 
     def _beyond(self, q: Array) -> str | None:
         """Return which joints of q (n,) are beyond their limits at all of their turns; None if none is."""
-        arm, said = self.preview.arm, []
+        arm, parts = self.preview.arm, []
         for i, name in enumerate(arm.joint_names):
             excess = max(arm.lower[i] - q[i], q[i] - arm.upper[i])
             period = self._periods[i]
@@ -149,8 +149,8 @@ class Lister:
                 around = q[i] + period * np.array([turns - 1, turns])
                 excess = float(np.maximum(arm.lower[i] - around, around - arm.upper[i]).min())
             if excess > ROUNDING:
-                said.append(f'{name} {amount(excess, bool(arm.prismatic[i]))} beyond its limit')
-        return ', '.join(said) or None
+                parts.append(f'{name} {amount(excess, bool(arm.prismatic[i]))} beyond its limit')
+        return ', '.join(parts) or None
 
     def _judged(self, q: Array, query: Query, forbidden: str = '', self_motion: bool = False) -> Choice:
         """Return a configuration with its distances, and why ik_node would forbid it."""
@@ -464,7 +464,7 @@ class Along:
         self._arm, self._panel, self._worker = arm, panel, worker
         spare = spare_joint(arm)
         self._spare = arm.joint_names.index(spare) if spare is not None else None
-        self._asked: Choice | None = None
+        self._requested: Choice | None = None
         self._traced: Traced | None = None
         self._self_motion: SelfMotion | None = None
         self._q: Array | None = None  # of the ghost
@@ -476,9 +476,9 @@ class Along:
 
         Returns the configuration (n,) of the ghost if users want to go there.
         """
-        if choice is not self._asked:
+        if choice is not self._requested:
             self.forget()
-            self._asked = choice
+            self._requested = choice
             if choice is not None and choice.self_motion and self._spare is not None:
                 arm, spare = self._arm, self._spare
                 self._worker.submit(lambda: Traced(choice, trace_self_motion(arm, goal, choice.q, spare)), self._take)
@@ -504,7 +504,7 @@ class Along:
 
     def forget(self) -> None:
         """Hide everything."""
-        self._asked = self._self_motion = self._q = self._traced = None
+        self._requested = self._self_motion = self._q = self._traced = None
         self._worker.drop()
         self._ghost.hide()
         self._panel.show(None)
@@ -589,7 +589,7 @@ class Why:
         """worker: for the directions."""
         self._arm, self._worker = arm, worker
         self._scene = WhyScene(server, extent_of(arm.robot, arm.tip_link))
-        self._asked: Array | None = None  # the position of the directions that were asked for
+        self._requested: Array | None = None  # the position of the directions that were asked for
         self._due = 0.0
         worker.drop()
 
@@ -608,10 +608,10 @@ class Why:
             self._hide_directions()
             return
         now = steady()
-        moved = self._asked is None or np.abs(position - self._asked).max() > MOVED
+        moved = self._requested is None or np.abs(position - self._requested).max() > MOVED
         if moved and now >= self._due:
-            self._asked, self._due = position.copy(), now + DIRECTIONS_PERIOD
-            place, seed = self._asked, nearest.q
+            self._requested, self._due = position.copy(), now + DIRECTIONS_PERIOD
+            place, seed = self._requested, nearest.q
             self._worker.submit(lambda: (place, possible_directions(solver, place, seed)), self._show_directions)
 
     def _show_directions(self, directions: tuple[Array, Array]) -> None:
@@ -622,8 +622,8 @@ class Why:
         self._hide_directions()
 
     def _hide_directions(self) -> None:
-        if self._asked is not None:
-            self._asked = None
+        if self._requested is not None:
+            self._requested = None
             self._worker.drop()
         self._scene.show_directions(np.zeros(3), np.zeros((0, 3)))
 
@@ -650,7 +650,7 @@ def possible_directions(solver: IkSolver, position: Array, seed: Array) -> Array
 ORDER = 0.9e6  # of the folder: below the joints, above the methods
 MAX_ROWS = 16
 ROWS, BELOW, SPARE = 1e6, 2e6, 3e6  # order within the folder
-TOLD = 6  # forbidden solutions in words
+SHOWN = 6  # forbidden solutions in words
 
 # One per row and its ghost, then again from the first.
 COLOURS: tuple[Colour, ...] = (
@@ -707,7 +707,7 @@ class SolutionsPanel:
         return self._show.value
 
     @property
-    def held(self) -> dict[str, float]:
+    def fixed(self) -> dict[str, float]:
         """The position [rad or m] at which users hold the spare joint, by its name."""
         if self._hold is None or self._slider is None or not self._hold.value:
             return {}
@@ -717,7 +717,7 @@ class SolutionsPanel:
     def follow(self, values: Mapping[str, float]) -> None:
         """Put the slider to the joint's position by name, unless users hold it."""
         name, unit = self._spare
-        if self._slider is not None and not self.held and name in values:
+        if self._slider is not None and not self.fixed and name in values:
             value = round(values[name] / unit, 1)
             self._slider.value = min(max(value, self._slider.min), self._slider.max)  # type: ignore[misc]
 
@@ -774,13 +774,13 @@ class SolutionsPanel:
         self._set_rows(min(len(listing.allowed), MAX_ROWS), number)
         for k, row in enumerate(self._rows):
             update(row, label=f'{k + 1}: {_figures(listing.allowed[k], arm, q)}', disabled=not number)
-        said = [panel.paragraph(choice.forbidden) for choice in listing.forbidden[:TOLD]]
-        more = len(listing.forbidden) - TOLD
-        if said:
-            said.insert(0, panel.pills((f'{len(listing.forbidden)} not possible', RED)))
+        parts = [panel.paragraph(choice.forbidden) for choice in listing.forbidden[:SHOWN]]
+        more = len(listing.forbidden) - SHOWN
+        if parts:
+            parts.insert(0, panel.pills((f'{len(listing.forbidden)} not possible', RED)))
         if more > 0:
-            said.append(panel.paragraph(f'and {more} more', faint=True))
-        self._set(self._below, panel.box(''.join(said)) if said else '')
+            parts.append(panel.paragraph(f'and {more} more', faint=True))
+        self._set(self._below, panel.box(''.join(parts)) if parts else '')
 
     def _set_rows(self, count: int, number: int) -> None:
         """Have this many rows, made anew for another list."""
@@ -821,15 +821,15 @@ def _summary(listing: Listing) -> str:
 
 def shortfalls(nearest: Solution) -> list[str]:
     """Return how far a configuration is from its goal, in words."""
-    said = []
+    parts = []
     if nearest.position_error > 1e-5:
         millimetres = 1e3 * nearest.position_error
         cause = nearest.reason.cause.value if nearest.reason else ''
         way = cause if cause in ('too far', 'too near') else 'away'
-        said.append(f'{millimetres:.0f} mm {way}' if millimetres >= 1.0 else f'{millimetres:.2f} mm {way}')
+        parts.append(f'{millimetres:.0f} mm {way}' if millimetres >= 1.0 else f'{millimetres:.2f} mm {way}')
     if nearest.direction_error > 1e-4:
-        said.append(f'direction off by {math.degrees(nearest.direction_error):.1f}°')
-    return said or ['not found']
+        parts.append(f'direction off by {math.degrees(nearest.direction_error):.1f}°')
+    return parts or ['not found']
 
 
 def _figures(choice: Choice, arm: Arm, q: Array) -> str:
@@ -877,7 +877,7 @@ class ListingResult(NamedTuple):
 
     solver: IkSolver
     listing: Listing
-    asked: tuple[Any, ...]
+    requested: tuple[Any, ...]
 
 
 class Solutions(Section):
@@ -905,7 +905,7 @@ class Solutions(Section):
 
     def _forget(self) -> None:
         self._worker.drop()
-        self._asked: tuple[Any, ...] = ()  # for what the newest list was asked
+        self._requested: tuple[Any, ...] = ()  # for what the newest list was asked
         self._answered: tuple[Any, ...] = ()  # for what the present list was asked
         self._listing: Listing | None = None
         self._solver: IkSolver | None = None
@@ -913,7 +913,7 @@ class Solutions(Section):
         self._due = 0.0
         self._last = np.zeros(0)  # where the joints (n,) last moved
         self._rested = 0.0  # when they last moved (steady)
-        self._wanted: Array | None = None  # the configuration (n,) that a user has chosen
+        self._picked: Array | None = None  # the configuration (n,) that a user has chosen
         self._drawn: tuple[Any, ...] = ()
         self._note = ''
 
@@ -933,8 +933,8 @@ class Solutions(Section):
         rows = self._panel.take_rows()
         ghosts = self._ghosts.take_clicks() if self._ghosts else []
         robot, tool, values = self.robot, frame.tool, frame.values
-        wanted = self._panel.on and frame.commanding and values
-        if not wanted or robot is None or tool.arm is None:
+        shown = self._panel.on and frame.commanding and values
+        if not shown or robot is None or tool.arm is None:
             if self._tool is not None:
                 self._clear()
                 self._panel.set_arm(None)
@@ -945,7 +945,7 @@ class Solutions(Section):
             self._watch(tool, tool.arm, robot.drawing)
             rows, ghosts = [], []
         q = np.array([values.get(name, 0.0) for name in tool.arm.joint_names])
-        self._ask(tool, tool.arm, robot, frame, q)
+        self._request(tool, tool.arm, robot, frame, q)
         for click in (*rows, *ghosts):
             self._go(tool, click)
         self._draw(tool, tool.arm, values, q)
@@ -967,7 +967,7 @@ class Solutions(Section):
         self._tool = self._ghosts = self._why = self._along = None
         self._forget()
 
-    def _ask(self, tool: ViewedTool, arm: Arm, robot: RobotView, frame: Frame, q: Array) -> None:
+    def _request(self, tool: ViewedTool, arm: Arm, robot: RobotView, frame: Frame, q: Array) -> None:
         """Have a new goal listed, and the same one if the arm has come to rest elsewhere."""
         scene, now = tool.scene, steady()
         pose = scene.gizmo_pose() if scene is not None else None
@@ -975,24 +975,25 @@ class Solutions(Section):
             self._last, self._rested = q, now
         if scene is None or pose is None or now < self._due:
             return
-        held, directed = self._panel.held, scene.directed
+        fixed, directed = self._panel.fixed, scene.directed
         settings = self._settings(robot)
-        asked: tuple[Any, ...] = (directed, held, settings)
+        requested: tuple[Any, ...] = (directed, fixed, settings)
         tolerance = SAME if tool.goal_shown else DRIFT
-        same = bool(self._asked) and asked == self._asked[1:] and _alike(pose, self._asked[0], tolerance)
+        last = self._requested
+        same = bool(last) and requested == last[1:] and _alike(pose, last[0], tolerance)
         # Once the arm is at rest, the list is made for where it is then; noise does not renew it.
         at_rest = self._rested + REST <= now
         if same and not (at_rest and self._due - PERIOD < self._rested + REST):
             return
-        asked = self._asked = (pose, *asked)
+        requested = self._requested = (pose, *requested)
         self._due = now + PERIOD
         point, axis = tool_at(arm, pose)
-        query = Query(Goal(point, axis if directed else None), frame.values, held, at_rest)
+        query = Query(Goal(point, axis if directed else None), frame.values, fixed, at_rest)
 
         def compute() -> ListingResult | str:
             try:
                 lister = self._lister_of(self._previews.of(robot.text, settings, tool.name))
-                return ListingResult(lister.solver, lister.listing(query), asked)
+                return ListingResult(lister.solver, lister.listing(query), requested)
             except IkError as error:
                 return str(error)
 
@@ -1034,15 +1035,15 @@ class Solutions(Section):
     @property
     def _settled(self) -> bool:
         """Whether users have had time to read the list, and it is that of the present goal."""
-        return self._answered is self._asked and steady() >= self._listed + SETTLED
+        return self._answered is self._requested and steady() >= self._listed + SETTLED
 
     @property
     def _chosen(self) -> int:
         """Which row is the one that a user has chosen, or the nearest."""
         rows = self._listing.allowed[:MAX_ROWS] if self._listing is not None else ()
-        if self._wanted is None or not rows:
+        if self._picked is None or not rows:
             return 0
-        return int(np.argmin([np.abs(choice.q - self._wanted).max() for choice in rows]))
+        return int(np.argmin([np.abs(choice.q - self._picked).max() for choice in rows]))
 
     def _go(self, tool: ViewedTool, click: int | None) -> None:
         """Go to the configuration of a row or ghost that a user has clicked; None: of an older list."""
@@ -1059,8 +1060,8 @@ class Solutions(Section):
             self._send(tool, listing.allowed[click].q)
 
     def _send(self, tool: ViewedTool, q: Array) -> None:
-        self._wanted, self._note = q, ''
-        tool.go_to(q, self._asked[0], self._asked[1])
+        self._picked, self._note = q, ''
+        tool.go_to(q, self._requested[0], self._requested[1])
 
     def _draw(self, tool: ViewedTool, arm: Arm, values: Mapping[str, float], q: Array) -> None:
         """Show the list with the figures of the moment, and the ghosts if they differ."""
@@ -1072,10 +1073,10 @@ class Solutions(Section):
         self._panel.show(listing, arm, q, self._note, self._number if self._settled else 0)
         allowed, chosen = listing.allowed[:MAX_ROWS], self._chosen
         if along is not None:
-            settled = allowed and self._settled and listing.nearest is None and not self._panel.held
-            wanted = along.update(listing.goal, allowed[chosen] if settled else None, values)
-            if wanted is not None:
-                self._send(tool, wanted)
+            settled = allowed and self._settled and listing.nearest is None and not self._panel.fixed
+            step = along.update(listing.goal, allowed[chosen] if settled else None, values)
+            if step is not None:
+                self._send(tool, step)
         there = [bool(np.abs(choice.q - q)[~arm.idle].max() < THERE) for choice in allowed]
         drawn = (self._listed, chosen, *there)
         if drawn == self._drawn:

@@ -97,7 +97,7 @@ class Files:
         self._file: Path | None = None  # from which the program comes, or in which it was saved last
         self._saved: Program | None = None  # the program in that file
         self._replaces: Path | None = None  # another program that a second press of Save replaces
-        self._asked = 0.0  # when the first one was (steady)
+        self._refused_at = 0.0  # when the first one was (steady)
 
     def path(self, name: str) -> Path:
         """Return the path of a file. Raises InputError."""
@@ -123,9 +123,9 @@ class Files:
     def save(self, program: Program, name: str) -> Path:
         """Save the program and return where; over another one only if asked twice. Raises InputError."""
         path = self.path(name)
-        again = path == self._replaces and steady() > self._asked + DOUBLE_CLICK
+        again = path == self._replaces and steady() > self._refused_at + DOUBLE_CLICK
         if path.exists() and path != self._file and not again:
-            self._replaces, self._asked = path, steady()
+            self._replaces, self._refused_at = path, steady()
             raise InputError(f'{path} is another program: press Save again to replace it')
         program.save(path)
         self._file, self._saved, self._replaces = path, program, None
@@ -459,7 +459,7 @@ class Runs:
         self._player, self._request, self._submitted = self._players[tool], request, False
         self.failed = None
         self._player.prepare(now)
-        self._say('Checking', 'The arm moves only after the check.' if request.what != CHECK else '')
+        self._answer('Checking', 'The arm moves only after the check.' if request.what != CHECK else '')
 
     def restart(self) -> None:
         """Let the next run begin with the first point."""
@@ -476,9 +476,9 @@ class Runs:
         elif len(after.names) != len(names):  # else it was renamed
             self.following = 0
         if self.following:
-            self._say(State.PAUSED.value, f'Next: {quoted(after.names[self.following])}.')
+            self._answer(State.PAUSED.value, f'Next: {quoted(after.names[self.following])}.')
         else:
-            self._say('', '')
+            self._answer('', '')
 
     def forget(self) -> None:
         """Forget the checks: they were for another robot."""
@@ -503,7 +503,7 @@ class Runs:
         if self._player is not None:
             self._player.release()
         self._request = self._player = None
-        self._say(title, sentence)
+        self._answer(title, sentence)
 
     def update(self, now: float) -> None:
         """Do what is due at now [s]."""
@@ -579,9 +579,9 @@ class Runs:
         elif runner.state is State.FINISHED:
             sentence = f'{_runs(self._passes)}.'
             self.restart()
-        self._say(runner.state.value, sentence)
+        self._answer(runner.state.value, sentence)
 
-    def _say(self, title: str, sentence: str) -> None:
+    def _answer(self, title: str, sentence: str) -> None:
         self.title, self.sentence = title, at_page(capital(sentence))
 
     def close(self) -> None:

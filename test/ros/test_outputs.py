@@ -226,20 +226,20 @@ def test_the_fastest_message_tells_how_far_the_clocks_are_apart(ages, agree, sai
     clocks = Clocks()
     for k, age in enumerate(ages):
         now = 50.0 + 0.1 * k
-        clocks.heard(now, now - age)
-        clocks.heard(now, None)
+        clocks.note(now, now - age)
+        clocks.note(now, None)
     assert clocks.agree is agree
     assert said in clocks.gap
-    clocks.heard(70.0, 69.999)
+    clocks.note(70.0, 69.999)
     assert clocks.agree
 
 
 def test_the_clocks_agree_at_every_step_while_a_measurement_is_noted():
     for number in itertools.count(1):
         clocks, seen = Clocks(), []
-        clocks.heard(10.0, 9.995)
-        clocks.heard(10.01, 10.004)
-        if not at_step(number, lambda: seen.append(clocks.agree), lambda: clocks.heard(10.02, 10.0179)):  # noqa: B023
+        clocks.note(10.0, 9.995)
+        clocks.note(10.01, 10.004)
+        if not at_step(number, lambda: seen.append(clocks.agree), lambda: clocks.note(10.02, 10.0179)):  # noqa: B023
             break
         assert seen == [True]
     assert number > 20
@@ -248,8 +248,8 @@ def test_the_clocks_agree_at_every_step_while_a_measurement_is_noted():
 def test_the_clocks_agree_when_a_measurement_is_noted_at_any_step_of_the_question():
     for number in itertools.count(1):
         clocks = Clocks()
-        clocks.heard(10.0, 9.995)
-        if not at_step(number, lambda: clocks.heard(16.0, None), lambda: clocks.agree):  # noqa: B023
+        clocks.note(10.0, 9.995)
+        if not at_step(number, lambda: clocks.note(16.0, None), lambda: clocks.agree):  # noqa: B023
             break
     assert number > 5
 

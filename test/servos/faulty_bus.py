@@ -24,7 +24,7 @@ from typing import Any
 from ik_node.servos.bus.dynamixel import REBOOT
 from ik_node.servos.bus.packets import PING, READ, SYNC_READ, SYNC_WRITE, WRITE, Instruction, Status
 from ik_node.servos.calibration.profile import read_profile
-from ik_node.servos.emulator.bus import MOST, Bus, Server, servos_of
+from ik_node.servos.emulator.bus import READ_SIZE, Bus, Server, servos_of
 from ik_node.servos.emulator.motor import Servo
 from ik_node.steady import steady
 
@@ -221,7 +221,7 @@ class CalledServer(Server):
         while True:
             ready = self._ready(stdin)
             if stdin in ready:
-                read = os.read(stdin, MOST)
+                read = os.read(stdin, READ_SIZE)
                 if not read:
                     return
                 *lines, pending = (pending + read).split(b'\n')

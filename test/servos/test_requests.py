@@ -216,8 +216,8 @@ def test_the_newest_request_counts_while_the_torque_is_switched_on(rig, requests
 @pytest.mark.parametrize('profile', ['omx_f'])
 def test_a_dynamixel_that_is_cut_off_as_its_lowering_begins_is_lowered_once_it_is_back(profile, monkeypatch):
     with driven(profile) as rig:
-        cut, hears = set(), rig.bus.wire._hears
-        monkeypatch.setattr(rig.bus.wire, '_hears', lambda servo: hears(servo) and servo.ids[0] not in cut)
+        cut, hears = set(), rig.bus.wire._matches
+        monkeypatch.setattr(rig.bus.wire, '_matches', lambda servo: hears(servo) and servo.ids[0] not in cut)
         rig.switch_on()
         rig.clock.sleep(2.5)
         cut.add(12)

@@ -16,7 +16,7 @@ from shared_files import shared_path
 from ik_node import Arm, Goal, IkSolver, Status, kernels
 from ik_node.kernels.elimination import layout
 from ik_node.kernels.elimination.general import REVERSED
-from ik_node.solver.elimination import MOST, any_form, chain_of, general_constants, pair_form
+from ik_node.solver.elimination import MAX_PER_GOAL, any_form, chain_of, general_constants, pair_form
 
 pytestmark = pytest.mark.slow
 
@@ -183,7 +183,7 @@ def special_arm(seed, n, parallel=(), meet=(), slides=(), wrist=False) -> Arm:
 
 def candidates(arm, form, goal) -> tuple[np.ndarray, bool]:
     """The candidates for goal and whether none can be missing; free joints at zero."""
-    out = np.empty((MOST, arm.n))
+    out = np.empty((MAX_PER_GOAL, arm.n))
     count, certain = kernels.pair_candidates(form.constants, goal.packed, out)
     return np.nan_to_num(out[:count]), certain
 
@@ -257,7 +257,7 @@ def test_a_roll_about_the_tool_axis_is_left_free():
     axis = arm.joints[4, :3]
     tool = {'tool_axis': axis, 'tool_point': 0.2 * axis}
     rolled = make_arm(arm.joints[:, :3], arm.joints[:, 3:6], arm.limits[:2].T, **tool)
-    out = np.empty((MOST, 5))
+    out = np.empty((MAX_PER_GOAL, 5))
     goal = goal_of(rolled, np.ones(5), True).packed
     count, _ = kernels.pair_candidates(pair_form(rolled, direction=True).constants, goal, out)
     assert count

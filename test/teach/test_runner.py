@@ -59,7 +59,7 @@ class Table:
                 'goal_stamp': '' if report.request is None else report.request.stamp,
                 'goal': '' if report.request is None else report.request.source,
             }
-            self.runner.hear(said, self.rig.time)
+            self.runner.on_report(said, self.rig.time)
         self._heard = len(self.rig.reports)
 
     def step(self) -> None:
@@ -260,14 +260,14 @@ def test_without_an_answer_the_run_ends_and_stops(checked: CheckReport) -> None:
 def test_reports_on_older_goals_do_not_matter(checked: CheckReport) -> None:
     runner = Runner(checked)
     for state, status in (('arrived', 'solved'), ('rejected', 'rejected'), ('stopped', 'solved')):
-        runner.hear({'state': state, 'status': status, 'goal_number': '3', 'goal_stamp': '0.5'}, 0.0)
+        runner.on_report({'state': state, 'status': status, 'goal_number': '3', 'goal_stamp': '0.5'}, 0.0)
     assert runner.active
 
 
 @pytest.mark.parametrize('state', ['stopped', 'faulted', 'hand-guided', 'waiting', 'inactive', 'ready'])
 def test_an_arm_that_takes_no_goals_ends_the_run(checked: CheckReport, state: str) -> None:
     runner = Runner(checked)
-    runner.hear({'state': state, 'message': f'the arm is {state}'}, 0.0)
+    runner.on_report({'state': state, 'message': f'the arm is {state}'}, 0.0)
     assert (runner.state, runner.sentence) == (State.ENDED, f'the arm is {state}')
 
 
@@ -278,9 +278,9 @@ def test_its_own_report_that_comes_again_is_no_goal_of_somebody_else(checked: Ch
     runner.sent(order, '1.0', 0.0)
     own = {'status': 'solved', 'goal_number': '5', 'goal_stamp': '1.0', 'goal': 'test'}
     for state in ('moving', 'arrived', 'moving', 'arrived'):
-        runner.hear({**own, 'state': state}, 0.1)
+        runner.on_report({**own, 'state': state}, 0.1)
     assert runner.active
-    runner.hear({**own, 'state': 'moving', 'goal_number': '6', 'goal_stamp': '2.0'}, 0.2)
+    runner.on_report({**own, 'state': 'moving', 'goal_number': '6', 'goal_stamp': '2.0'}, 0.2)
     assert runner.state is State.ENDED
 
 

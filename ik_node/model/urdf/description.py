@@ -55,12 +55,12 @@ def load_description(path: str | os.PathLike[str], arguments: Mapping[str, objec
         check_size(len(text), 'the file')
     if file.suffix.lower() == '.xacro':
         reject_doctype(text)
-        return _with_mesh_places(_expanded(file, mappings), file)
+        return _with_mesh_folders(_expanded(file, mappings), file)
     if mappings:
         raise InputError(
             f'{path_text(file)} is not a .xacro file, so it takes no xacro arguments, got {join_names(mappings)}'
         )
-    return _with_mesh_places(text, file)
+    return _with_mesh_folders(text, file)
 
 
 @contextmanager
@@ -91,7 +91,7 @@ def xacro_args(given: Mapping[str, object] | str) -> dict[str, str]:
     return dict(pairs)
 
 
-def _with_mesh_places(text: str, file: Path) -> str:
+def _with_mesh_folders(text: str, file: Path) -> str:
     """Make mesh names absolute: the text is passed on to others, such as RViz, that do not know the file."""
 
     def placed(match: re.Match[str]) -> str:

@@ -12,7 +12,7 @@ from lxml import etree
 from ik_node.errors import ElementError, InputError, XacroError, XmlError, escaped, quoted
 
 Element = Any  # lxml's elements come without types
-PLACES = 20  # locations that a warning lists; the rest is counted
+LISTED = 20  # locations that a warning lists; the rest is counted
 
 
 class Reading:
@@ -25,11 +25,11 @@ class Reading:
     def __init__(self) -> None:
         self.faults: dict[str, str] = {}
         self.sources: dict[str, Element] = {}
-        self._places: dict[str, list[str]] = {}
+        self._locations: dict[str, list[str]] = {}
 
     def note(self, matter: str, place: str) -> None:
         """Note one location, such as 'joint "a" (line 3)', of an issue that does not prevent reading."""
-        self._places.setdefault(matter, []).append(place)
+        self._locations.setdefault(matter, []).append(place)
 
     def place(self, joint: str, tag: str | None = None, attribute: str | None = None) -> str:
         """Return the location of a joint, or of the first <tag> in it, for a message."""
@@ -38,11 +38,11 @@ class Reading:
         return place(source if found is None else found, attribute)
 
     def warnings(self) -> tuple[str, ...]:
-        """Return one sentence for each issue, with at most PLACES of its locations."""
+        """Return one sentence for each issue, with at most LISTED of its locations."""
         return tuple(
-            f'{matter}: {", ".join(places[:PLACES])}'
-            + (f' and {len(places) - PLACES} more' if len(places) > PLACES else '')
-            for matter, places in self._places.items()
+            f'{matter}: {", ".join(locations[:LISTED])}'
+            + (f' and {len(locations) - LISTED} more' if len(locations) > LISTED else '')
+            for matter, locations in self._locations.items()
         )
 
 

@@ -73,7 +73,7 @@ def read_joint(source: Element, links: Collection[str], reading: Reading) -> tup
         speed = _velocity(name, kind, speed, reading)
     else:
         speed = DEFAULT_VELOCITY['revolute']
-        _check_held(name, kind, reading)
+        _check_fixed(name, kind, reading)
     lower, upper = used = _limits(name, kind, given, reading) if kind in LIMITED else ANY
     if kind == 'continuous' and limit is not None and (limit.get('lower') or limit.get('upper')):
         reading.note('position limits of a continuous joint are ignored', place(source))
@@ -312,12 +312,12 @@ def drivers_of(joints: Mapping[str, Joint], reading: Reading) -> dict[str, Drive
             mimic = joints[name].mimic
             if name in path:
                 members = list(path)[list(path).index(name) :]
-                places = ', '.join(reading.place(each, 'mimic', 'joint') for each in members[:20])
+                locations = ', '.join(reading.place(each, 'mimic', 'joint') for each in members[:20])
                 for member in members:
                     del path[member]
                     reject(
                         member,
-                        f'the mimic joints form a loop: {places}; one of these joints must not mimic another',
+                        f'the mimic joints form a loop: {locations}; one of these joints must not mimic another',
                     )
             elif mimic is None:
                 drivers[name] = Driver(name, 1.0, 0.0)
@@ -395,8 +395,8 @@ def missing_meshes(links: Mapping[str, Element]) -> Iterator[str]:
             package = filename.partition('://')[2].partition('/')[0] if '://' in filename else ''
             if is_missing(filename):
                 missing.setdefault(package, []).append(f'{escaped(filename)} of link {quoted(name)}')
-    for places in missing.values():
-        yield places[0] + (f' and {len(places) - 1} more' if len(places) > 1 else '')
+    for locations in missing.values():
+        yield locations[0] + (f' and {len(locations) - 1} more' if len(locations) > 1 else '')
 
 
 __all__ = ['Joint', 'Mimic', 'Robot', 'load_description', 'read_file', 'read_urdf']
@@ -492,7 +492,7 @@ def _cycle(link: str, above: Mapping[str, Joint], reading: Reading) -> str:
     )
 
 
-def _check_held(name: str, kind: str, reading: Reading) -> None:
+def _check_fixed(name: str, kind: str, reading: Reading) -> None:
     """Note what is wrong with a joint that is held at its origin."""
     if reading.sources[name].find('mimic') is not None:
         reading.note('<mimic> on a joint without a position is ignored', reading.place(name))

@@ -120,7 +120,7 @@ class Player:
             self._prepare(now)
             return
         while self._reports:
-            self.runner.hear(self._reports.popleft(), now)
+            self.runner.on_report(self._reports.popleft(), now)
         if not self._reporters & self._publishers():  # a node that was started later does not know the goal
             self.runner.end('ik_node has ended or cannot be reached')
         self._watch_speed(self.runner, now)

@@ -134,7 +134,7 @@ def wiggle(servos: Sequence[ServoReport], name: str) -> int:
         reached = _turn(one)
     except PortError as error:
         raise PortError(f'{error}. {servo} may still have torque: switch its power off') from None
-    return _tell(servo, reached)
+    return _report_wiggle(servo, reached)
 
 
 def _turn(servo: ServoSurvey) -> dict[int, int]:
@@ -194,7 +194,7 @@ def _swing(servo: ServoSurvey, start: int, side: int, interrupted: threading.Eve
     return farthest
 
 
-def _tell(servo: ServoReport, reached: dict[int, int]) -> int:
+def _report_wiggle(servo: ServoReport, reached: dict[int, int]) -> int:
     joint = servo.joint
     went = ' and '.join(
         f'{math.degrees(joint.sign * side * ticks * RADIANS_PER_TICK):+.1f} deg' for side, ticks in reached.items()

@@ -21,7 +21,7 @@ from ik_node.servos.bus.models import RADIANS_PER_TICK, TICKS_PER_TURN
 from ik_node.servos.bus.transport import Fault
 from ik_node.servos.calibration.profile import JointProfile
 from ik_node.servos.calibration.recorded import Recorded, is_same
-from ik_node.servos.calibration.zeros import MIN_SPAN, LEROBOT, SPANS_AGREE, ZERO_FROM
+from ik_node.servos.calibration.zeros import LEROBOT, MIN_SPAN, SPANS_AGREE, ZERO_FROM
 from ik_node.steady import steady
 
 from .report import FACTORY_GAIN, Diagnosis, Reading, ServoReport, is_weak, measure, unprotected
@@ -159,7 +159,7 @@ def _note(seen: dict[str, tuple[int, int]], readings: dict[str, Reading | Fault]
 
 
 MIDDLE = 2047  # tick of the pose held at zero, as LeRobot has it
-LEAST = 200  # [ticks] that a joint must be moved
+MIN_TRAVEL = 200  # [ticks] that a joint must be moved
 LARGEST_OFFSET = 2047  # [ticks] Feetech
 LARGEST_IN_POSITION_MODE = 1024  # [ticks] Dynamixel
 POSITION_MODE = 3  # of Dynamixel
@@ -195,7 +195,7 @@ def recorded_from(servo: ServoReport, travel: Travel) -> Recorded:
         return Recorded(0, TICKS_PER_TURN - 1, offset or 1)  # 0 would look like that of the factory
     span = travel.high - travel.low
     stops = None if joint.stops is None else (joint.stops[1] - joint.stops[0]) / joint.unit
-    if span < (LEAST if stops is None else MIN_SPAN * stops):
+    if span < (MIN_TRAVEL if stops is None else MIN_SPAN * stops):
         raise ArmError(f'{servo} was moved by {amount(joint, span * joint.unit)} only: move it to both stops')
     low, high = travel.low + shift, travel.high + shift
     if not 0 < low < high < TICKS_PER_TURN - 1:

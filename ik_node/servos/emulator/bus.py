@@ -170,13 +170,13 @@ class Bus:
         """Carry out an instruction; return the pieces of the answers, each not before the one it follows."""
         self.advance(time)
         for servo in self.servos:
-            if isinstance(servo, DynamixelServo) and self._hears(servo):
+            if isinstance(servo, DynamixelServo) and self._matches(servo):
                 servo.feed_watchdog()
         pieces = self._carried_out(packet, time)
         times = accumulate((when for when, _ in pieces), max)
         return [(when, piece) for when, (_, piece) in zip(times, pieces, strict=True)]
 
-    def _hears(self, servo: Servo) -> bool:
+    def _matches(self, servo: Servo) -> bool:
         return servo.powered and self.baud in (None, servo.baud)
 
     def _carried_out(self, packet: Instruction, time: float) -> list[tuple[float, bytes]]:
@@ -189,7 +189,7 @@ class Bus:
             return []
         answers: dict[int, list[Status]] = {}
         for servo in self.servos:
-            if (packet.id != BROADCAST and packet.id not in servo.ids) or not self._hears(servo):
+            if (packet.id != BROADCAST and packet.id not in servo.ids) or not self._matches(servo):
                 continue
             status = self._single(servo, packet, time)
             answers_it = packet.id == servo.ids[0] or (packet.id == BROADCAST and packet.code == PING)
@@ -242,7 +242,7 @@ class Bus:
             same = [
                 Status(id, servo.condition, self._read(servo, address, size, time))
                 for servo in self.servos
-                if id == servo.ids[0] and self._hears(servo)
+                if id == servo.ids[0] and self._matches(servo)
             ]
             if same:
                 back += self._sent(same, time)
@@ -253,7 +253,7 @@ class Bus:
         body = data[2 * self._codec.WORD :]
         for begin in range(0, len(body) - size, size + 1):
             for servo in self.servos:
-                if body[begin] in servo.ids and self._hears(servo):
+                if body[begin] in servo.ids and self._matches(servo):
                     self._write(servo, address, body[begin + 1 : begin + 1 + size], time)
 
     def _sent(self, same: Sequence[Status], time: float) -> list[tuple[float, bytes]]:
@@ -268,7 +268,7 @@ class Bus:
         return [(time, frame)]
 
 
-MOST = 4096  # [bytes] read at once
+READ_SIZE = 4096  # [bytes] read at once
 IDLE = 0.05  # [s] between two looks at the motors while nothing arrives
 TCGETS2 = 0x802C542A  # Linux: the settings of a terminal, with its speed as a number
 
@@ -302,7 +302,7 @@ class Server:
     def _serve(self, ready: Sequence[int]) -> None:
         if self._terminal is not None and self._terminal in ready:
             with contextlib.suppress(OSError):
-                data = os.read(self._terminal, MOST)
+                data = os.read(self._terminal, READ_SIZE)
                 self._bus.baud = self._baud()
                 for when, piece in self._bus.feed(data, steady()):  # after all that has been read was sent
                     heapq.heappush(self._due, (when, next(self._order), piece))
