@@ -18,6 +18,7 @@ from ik_node.control.models import ArmModel
 from ik_node.control.motion import JointMotion, positions_to_rest, tool_motion
 from ik_node.control.settings import ArmSettings, Workspace
 from ik_node.control.states import State
+from ik_node.control.trajectory import JointTrajectory
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.model.ball import swing_angle
@@ -156,6 +157,33 @@ def test_a_planned_motion_may_come_back_from_outside(model):
     beyond = model.joints.filled({'wrist': 2.6})
     assert check.violation(along(beyond, model.joints.filled({'wrist': 2.4}))) is None
     assert '"wrist": position 2.6' in check.violation(States.configuration(beyond)).sentence
+
+
+def test_tools_continue_from_where_a_controller_is(model):
+    """A setpoint far from the last one, but near the state of the controller, is no jump of the tool."""
+    check = MotionCheck(model, replace(SETTINGS, max_tool_speed=0.5))
+    last, there, next_one = (model.joints.filled({'yaw': yaw}) for yaw in (0.0, 0.2, 0.205))
+    first, following = (States.setpoint(PERIOD, values, 0.0 * values, moving=True) for values in (last, next_one))
+    assert check.violation(first) is None
+    check.accept(first)
+    assert 'tool speed' in check.violation(following).sentence
+    check.continue_from(there[model.index])
+    assert check.violation(following) is None
+
+
+def test_a_trajectory_moves_only_joints_that_are_commanded(model):
+    rig = rig_with(model)
+    check, names = rig.controller._motion.check, model.joint_names
+    start = rig.controller._motion.group.motion.position
+    moved = np.zeros((3, 6))
+    moved[2, -1] = moved[1, -1] = 0.01  # the last joint is of another controller
+    times, rest = np.array([0.0, 0.5, 1.0]), np.zeros((3, 6))
+    rows = np.hstack([np.tile(start, (3, 1)), np.zeros((3, 1))])
+    still = JointTrajectory((*names, 'finger'), times, rows, rest, rest, 0.0, 0.0)
+    values = model.joints.filled(dict(zip(names, start.tolist(), strict=True)))
+    assert check.trajectory_violation(still, values) is None
+    sentence = check.trajectory_violation(replace(still, positions=rows + moved), values)
+    assert 'joint "finger" must not move' in sentence
 
 
 def test_by_default_the_workspace_is_the_reach_and_rejects_nothing(model):

@@ -284,8 +284,9 @@ def test_servos_that_keep_their_torque_after_a_failed_start_are_named():
         inner = SerialTransport(bus.port, 1_000_000, feetech)
         transport = Cutting(bus, inner)
         servos = survey(transport, read_profile('so101'))
+        torque = Torque(servos)
         with pytest.raises(ArmError) as caught:
-            Torque(servos).switch_on()
+            torque.switch_on()
         inner.close()
         message = str(caught.value)
         assert 'servo 2 (shoulder_lift): no answer' in message
@@ -293,6 +294,7 @@ def test_servos_that_keep_their_torque_after_a_failed_start_are_named():
         for id, state in bus.state().items():
             assert state['torque'] == (f'servo {id} ' in left)
             assert state['torque'] == (id <= 2)
+        assert torque.on == {'shoulder_pan', 'shoulder_lift'}  # no other servo counts as switched on
 
 
 class Lying(Cutting):
