@@ -38,6 +38,10 @@ $(call renamed,arm,PORT,SERIAL_PORT)
 $(call renamed,arm,PAGE,PAGE_PORT)
 $(call renamed,arm,ARM,DESCRIPTION_FILE)
 $(call renamed,arm,SPEED,SPEED_SCALING)
+# Values of earlier versions.
+ifneq ($(filter 1 yes true on,$(call given,SIM)),)
+  $(if $(filter demo,$(MAKECMDGOALS)),$(error SIM=$(SIM) is now SIM=mujoco: make demo SIM=mujoco))
+endif
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 16

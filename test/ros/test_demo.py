@@ -62,6 +62,7 @@ def test_every_option_of_ik_demo_is_a_variable_of_make():
         (('demo', 'ARM=two_arms'), 'ARM is now DESCRIPTION_FILE: make demo DESCRIPTION_FILE=two_arms'),
         (('demo', 'TRACKS=line spiral'), 'TRACKS is now TRACK: make demo TRACK=line spiral'),
         (('arm', 'SPEED=0.5'), 'SPEED is now SPEED_SCALING: make arm SPEED_SCALING=0.5'),
+        (('demo', 'SIM=1'), 'SIM=1 is now SIM=mujoco: make demo SIM=mujoco'),
     ],
 )
 def test_make_starts_nothing_for_the_names_of_earlier_versions(given, says):
