@@ -22,7 +22,7 @@ from .models import ArmModel
 from .paths import limits_of_motion
 from .requests import Level, Snapshot
 from .settings import NO_CLUTCH, ArmSettings
-from .stamps import plausible_stamps
+from .solving import plausible_stamps
 from .states import READY, State
 
 # JogKinematics: teleoperation velocities and poses to joint positions, a step at a time.

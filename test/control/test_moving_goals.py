@@ -13,8 +13,7 @@ from ik_node import Goal
 from ik_node.control.motion import JointMotion
 from ik_node.control.pursuit import Pursuit
 from ik_node.control.settings import ArmSettings
-from ik_node.control.solving import BRIDGED, RETURN, GoalStream
-from ik_node.control.stamps import regularised_stamps
+from ik_node.control.solving import BRIDGED, RETURN, GoalStream, regularised_stamps
 from ik_node.control.trajectory import MotionState
 from ik_node.tracks import Track
 

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pickle
 import shutil
 import sys
 from importlib import import_module
@@ -22,11 +25,19 @@ ODD = (np.nan, np.inf, -np.inf, 1e308, 1e-320, -0.0)
 
 
 @pytest.fixture(scope='session')
-def calls():
-    """Calls of every kernel, recorded while C serves."""
+def calls(tmp_path_factory):
+    """Calls of every kernel, recorded while C serves: once for all workers of a run."""
     kernels.prepare(wait=True)
     assert kernels.state().stage is kernels.Stage.READY
-    return recorded(2)
+    if 'PYTEST_XDIST_WORKER' not in os.environ:
+        return recorded(2)
+    folder = tmp_path_factory.getbasetemp().parent  # of all workers
+    file = folder / 'kernel_calls.pickle'
+    with (folder / 'kernel_calls.lock').open('w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not file.exists():
+            file.write_bytes(pickle.dumps(recorded(2)))
+        return pickle.loads(file.read_bytes())
 
 
 def flat(value):
