@@ -629,6 +629,17 @@ class DescriptionHandler:
         for model in models.values():
             for line in model.notes:
                 self._log.info(line)
+        self.warn_of_unused(self._settings())
+
+    def warn_of_unused(self, settings: RobotSettings) -> None:
+        """Name the workspaces that have no effect: tools that share joints have that of the first of them."""
+        for tool in self._tools:
+            own, first = settings.arms[tool.tool].workspace, tool.group[0].tool
+            if any(own) and own != settings.arms[first].workspace:
+                self._log.warning(
+                    f'parameter {tool.tool}.workspace is not used: {tool.tool} shares joints with {first}, and '
+                    f'{first}.workspace applies to both'
+                )
 
 
 def _active(tool: ToolInterface) -> bool:
@@ -1145,6 +1156,8 @@ class IkNode(LifecycleNode, ClosableNode):
         self._mind_neighbours()
         for tool in self._tools:
             tool.own_controller.set_limits(settings.arms[tool.tool])
+        if any(arm.workspace != before.arms[tool].workspace for tool, arm in settings.arms.items()):
+            self._description_handler.warn_of_unused(settings)
         if not settings.same_models(before):
             self._inbox.put_change()
 

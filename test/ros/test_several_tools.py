@@ -196,6 +196,21 @@ def test_tools_that_share_joints_have_neither_paths_nor_twists():
         assert torso.values(torso.left.samples[-1]) == pytest.approx(before, abs=1e-12)
 
 
+def test_a_workspace_that_has_no_effect_is_named(capfd):
+    """Tools that share joints have the workspace of the first of them."""
+    box = [-1.0, -1.0, -1.0, 1.0, 1.0, 1.0]
+    words = 'right.workspace is not used: right shares joints with left'
+    with robot('torso_arms', self_collision='false', **{'right.workspace': box}) as torso:
+        assert words in capfd.readouterr().err
+        torso.left.set_together(speed_scaling=0.5)
+        assert torso.left.set_together(**{'left.workspace': box}).successful
+        assert words not in capfd.readouterr().err
+        assert torso.left.set_together(**{'left.workspace': [0.0] * 6}).successful
+        assert words in capfd.readouterr().err
+    with robot('two_arms', **{'right.workspace': box}):
+        assert words not in capfd.readouterr().err
+
+
 def test_a_resume_that_is_rejected_forgets_no_stop():
     """Before the first robot each tool is stopped alone; the robot has one controller for both."""
     with robot('torso_arms', robot_description='', self_collision='false') as torso:
