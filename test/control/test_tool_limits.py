@@ -162,6 +162,7 @@ def test_a_planned_motion_may_come_back_from_outside(model):
 def test_tools_continue_from_where_a_controller_is(model):
     """A setpoint far from the last one, but near the state of the controller, is no jump of the tool."""
     check = MotionCheck(model, replace(SETTINGS, max_tool_speed=0.5))
+    check.joints = []  # their gates continue by themselves
     last, there, next_one = (model.joints.filled({'yaw': yaw}) for yaw in (0.0, 0.2, 0.205))
     first, following = (States.setpoint(PERIOD, values, 0.0 * values, moving=True) for values in (last, next_one))
     assert check.violation(first) is None

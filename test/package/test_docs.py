@@ -136,7 +136,7 @@ def test_the_modules_that_a_goal_passes_exist() -> None:
 
 
 def test_the_launch_arguments_exist() -> None:
-    source = (ROOT / 'ik_node' / 'startup' / 'plan.py').read_text(encoding='utf-8')
+    source = (ROOT / 'ik_node' / 'startup' / 'launch_plan.py').read_text(encoding='utf-8')
     known = {node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)}
     text = '\n'.join(path.read_text(encoding='utf-8') for path in PAGES)
     launches = ' '.join(re.findall(r'ros2 launch ik_node arm.*', text) + re.findall(r'`(\w+:=\w+)`', README))

@@ -143,7 +143,7 @@ def test_without_ros_pip_brings_whatever_is_imported(setup: Any) -> None:
 
 @pytest.mark.slow
 def test_nothing_is_declared_that_is_not_used(manifest: Any, setup: Any) -> None:
-    text = (ROOT / 'ik_node' / 'startup' / 'plan.py').read_text(encoding='utf-8')
+    text = (ROOT / 'ik_node' / 'startup' / 'launch_plan.py').read_text(encoding='utf-8')
     used = imported_packages('ik_node', 'launch')
     rosdep = {depend.name for depend in manifest.exec_depends}
     keys = {ROSDEP.get(name, name) for name in used}
