@@ -22,7 +22,7 @@ from ik_node.kernels.emit.program import Program
 from ik_node.kernels.emit.types import VOID, Constant, Type, c_type, static
 from ik_node.model.arm import Arm
 from ik_node.solver.closed_form import recognise
-from ik_node.solver.elimination import MOST_SOLUTIONS, elimination_of
+from ik_node.solver.elimination import MAX_SOLUTIONS, elimination_of
 from ik_node.solver.restarts import search_options
 
 TEMPLATE, EXAMPLE = (Path(__file__).with_name(name) for name in ('header.h', 'example.c'))
@@ -76,7 +76,7 @@ def model_of(arm: Arm, options: Array) -> Model:
             'degrees of freedom, has no formula (ik_inspect describes it)'
         )
     best = next((each for each in forms if each.exact), forms[0])
-    return Model(arm, False, best.constants, best.exact and not best.rough, MOST_SOLUTIONS, best.name)
+    return Model(arm, False, best.constants, best.exact and not best.rough, MAX_SOLUTIONS, best.name)
 
 
 def identifier(name: str) -> str:
