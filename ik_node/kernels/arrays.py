@@ -105,13 +105,13 @@ def append(found, count, q):
 @compiled
 def largest_move(period: R1, a: F1, b: F1):
     """Largest single joint move between configurations a and b (n,), whole periods left out."""
-    most = 0.0
+    largest = 0.0
     for i in range(a.shape[0]):
         gap = b[i] - a[i]
         if period[i] > 0.0:
             gap -= period[i] * floor(gap / period[i] + 0.5)
-        most = max(most, abs(gap))
-    return most
+        largest = max(largest, abs(gap))
+    return largest
 
 
 @compiled

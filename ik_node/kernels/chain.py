@@ -65,16 +65,16 @@ def swing_columns(limits, row):
 @compiled
 def excess_of_balls(q, limits):
     """Return by how much [rad] q (n,) is outside the cone and the twist of any ball, 0 where it is inside."""
-    most = 0.0
+    excess = 0.0
     for row in range(2, limits.shape[0], BALL_ROWS):
         if limits[row, ORDER] == PROPER:
             first = int(limits[row, FIRST_VARIABLE])
             twist = q[first] + limits[row + 1, HAND] * q[first + 2]
-            most = max(most, max(twist - limits[row + 2, 1], limits[row + 2, 0] - twist))
+            excess = max(excess, max(twist - limits[row + 2, 1], limits[row + 2, 0] - twist))
         else:
             p, r = swing_columns(limits, row)
-            most = max(most, swing_angle(q[p], q[r]) - limits[row + 1, SWING])
-    return most
+            excess = max(excess, swing_angle(q[p], q[r]) - limits[row + 1, SWING])
+    return excess
 
 
 @compiled
@@ -89,13 +89,13 @@ def keep_in_balls(q, limits):
             keep_twist(q, limits, row)
             continue
         p, r = swing_columns(limits, row)
-        most = limits[row + 1, SWING]
-        if not swing_angle(q[p], q[r]) > most:
+        max_swing = limits[row + 1, SWING]
+        if not swing_angle(q[p], q[r]) > max_swing:
             continue
         a = min(max(0.0, limits[0, p]), limits[1, p])
         b = min(max(0.0, limits[0, r]), limits[1, r])
         way_a, way_b = q[p] - a, q[r] - b
-        aim = log(cos(INSIDE * most))
+        aim = log(cos(INSIDE * max_swing))
         # Newton's steps from outside on a concave function come down to its zero from above.
         share = 1.0
         for _ in range(30):
@@ -108,7 +108,7 @@ def keep_in_balls(q, limits):
             if not step > 1e-13:
                 break
         share, less = min(max(share, 0.0), 1.0), 1e-12
-        while swing_angle(a + share * way_a, b + share * way_b) > most and less < 1.0:
+        while swing_angle(a + share * way_a, b + share * way_b) > max_swing and less < 1.0:
             share, less = share * (1.0 - less), 10.0 * less
         q[p], q[r] = a + share * way_a, b + share * way_b
 
@@ -561,14 +561,14 @@ def list_solutions(
     n = seed.shape[0]
     first, numbers = np.empty((count, n), np.int64), np.empty((count, n), np.int64)
     variants = np.empty(count, np.int64)
-    most = 0
+    total = 0
     for k in range(count):
         variants[k] = 1
         for i in range(n):
             first[k, i], numbers[k, i] = turns_within(found[k, i], start[i], limits[0, i], limits[1, i], period[i])
             variants[k] *= numbers[k, i]
-        most += variants[k]
-    every, keys = np.empty((most, n)), np.empty((most, 2))
+        total += variants[k]
+    every, keys = np.empty((total, n)), np.empty((total, 2))
     kept = 0
     for k in range(count):
         before, again = kept, False
@@ -647,8 +647,8 @@ def _has_turns_of(limits, period, row, q):
             low, high = limits[0, i], limits[1, i]
             shift = floor((q[i] - row[i]) / period[i] + 0.5)
             first, number = turns_within(q[i], 0.0, low, high, period[i])
-            other, most = turns_within(row[i], 0.0, low, high, period[i])
-            if first + shift < other or first + shift + number > other + most:
+            other, other_number = turns_within(row[i], 0.0, low, high, period[i])
+            if first + shift < other or first + shift + number > other + other_number:
                 return False
     return True
 

@@ -82,8 +82,8 @@ def two_links(u, l1, l2, mx, my, mz, side):
     )
     first = l1[0] * l1[0] + l1[1] * l1[1] + l1[2] * l1[2]
     second = l2[0] * l2[0] + l2[1] * l2[1] + l2[2] * l2[2]
-    most = sqrt(first * second)
-    ratio = 0.5 * (mx * mx + my * my + mz * mz - first - second) / most
+    largest = sqrt(first * second)
+    ratio = 0.5 * (mx * mx + my * my + mz * mz - first - second) / largest
     if abs(ratio) > 1.0 + ROOT_SLACK:
         return False, 0.0, 0.0
     if abs(ratio) >= 1.0:
@@ -94,7 +94,7 @@ def two_links(u, l1, l2, mx, my, mz, side):
     if side == 1:
         bend = -bend
     # a cos q3 + b sin q3 = most * ratio
-    c3, s3 = (a * ratio - b * bend) / most, (b * ratio + a * bend) / most
+    c3, s3 = (a * ratio - b * bend) / largest, (b * ratio + a * bend) / largest
     x, y, z = rotate_axis_angle(u, c3, s3, l2[0], l2[1], l2[2])
     x, y, z = x + l1[0], y + l1[1], z + l1[2]
     sine = u[0] * (y * mz - z * my) + u[1] * (z * mx - x * mz) + u[2] * (x * my - y * mx)
@@ -111,11 +111,11 @@ def perpendicular_plane(v1, v2, n1, n2):
     b0, b1, b2, b3 = v2[0], v2[1], v2[2], v2[3]
     p01, p02, p03 = a0 * b1 - a1 * b0, a0 * b2 - a2 * b0, a0 * b3 - a3 * b0
     p12, p13, p23 = a1 * b2 - a2 * b1, a1 * b3 - a3 * b1, a2 * b3 - a3 * b2
-    pick, most = 0, -1.0
+    pick, largest = 0, -1.0
     for k in range(4):
         left = 1.0 - v1[k] * v1[k] - v2[k] * v2[k]  # squared length of row k of the dual
-        if left > most:
-            pick, most = k, left
+        if left > largest:
+            pick, largest = k, left
     if pick == 0:
         x0, x1, x2, x3 = 0.0, p23, -p13, p12
     elif pick == 1:

@@ -555,13 +555,13 @@ def fold(a, b, target, side):
 
     side 0 or 1: elbow. Where both elbows are the same, side 1 is not reached.
     """
-    most = abs(a) * abs(b)
-    if most < 1e-12:
+    largest = abs(a) * abs(b)
+    if largest < 1e-12:
         return False, 0.0, 0.0
     # |target|^2 = |a|^2 + |b|^2 + 2 |a| |b| cos of the angle between the links
     square = target.real * target.real + target.imag * target.imag
     square -= a.real * a.real + a.imag * a.imag + b.real * b.real + b.imag * b.imag
-    ratio = 0.5 * square / most
+    ratio = 0.5 * square / largest
     if abs(ratio) > 1.0 + 1e-9 or (side == 1 and abs(ratio) >= 1.0):
         return False, 0.0, 0.0
     # beta is counted from the links as they are, whose own angles differ already
@@ -1017,9 +1017,9 @@ def nearest_positions(
     first, rows, hits = int(progress[NUMBER]), int(progress[ROWS]), int(progress[HIT])
     fewest = FEWEST if n <= MAX_JOINTS else FEWEST_OF_MANY
     ranks = given.shape[0] + ranked.shape[0]
-    most = ranks + OTHERS
+    total = ranks + OTHERS
     alone = bound == 0.0 or isnan(goal[DIRECTION])  # nothing to choose among places equally near
-    for number in range(first, min(first + descents, most)):
+    for number in range(first, min(first + descents, total)):
         if number < given.shape[0]:
             copy(given[number], q)
         elif number < ranks:
@@ -1048,7 +1048,7 @@ def nearest_positions(
             return True
         if number + 1 >= fewest and hits >= HITS:
             return True
-    return int(progress[NUMBER]) == most
+    return int(progress[NUMBER]) == total
 
 
 @compiled

@@ -26,7 +26,7 @@ from .methods.lm import FIRST_DAMPING, descend_lm
 #
 # curve: what all functions on one curve need, a tuple of joints, tool, limits, goal and options as
 # everywhere; free (n,): 0 for joints that stay; along (n,): the motion so far; and scratch: frames, work,
-# held (2, n).
+# fixed (2, n).
 
 LONGEST = 0.15  # step along a curve, all joints together [rad or m]
 BENT = 0.15  # share of a step: what is further from its tangent is halved
@@ -92,7 +92,7 @@ def step_along(curve, length, q, trial):
     Where a limit comes first, the solution at that limit. Returns (how far it is from the tangent as a
     share of the step, infinite if there is none; the joint at its limit, -1 if none).
     """
-    joints, tool, limits, goal, options, free, along, frames, work, held = curve
+    joints, tool, limits, goal, options, free, along, frames, work, fixed = curve
     n = q.shape[0]
     # predict along the tangent, at most to the first limit, whose joint is held there
     room, stop = room_ahead(limits, free, along, q)
@@ -102,15 +102,15 @@ def step_along(curve, length, q, trial):
         stop = -1
     for i in range(n):
         trial[i] = q[i] + length * along[i]
-        held[0, i], held[1, i] = limits[0, i], limits[1, i]
+        fixed[0, i], fixed[1, i] = limits[0, i], limits[1, i]
     if stop >= 0:
         trial[stop] = limits[1, stop] if along[stop] > 0.0 else limits[0, stop]
-        held[0, stop] = held[1, stop] = trial[stop]
+        fixed[0, stop] = fixed[1, stop] = trial[stop]
     if length < AT_LIMIT:
         copy(q, trial)
         return 0.0, stop
     # correct: back to the goal
-    descend_lm(joints, tool, held, goal, options, 1e-8, trial, frames, work)
+    descend_lm(joints, tool, fixed, goal, options, 1e-8, trial, frames, work)
     position, direction = squared_errors(joints, frames, goal)
     if not met(position, direction, options):
         return inf, stop
@@ -128,7 +128,7 @@ def crossing(curve, length, value, behind, ahead, q, out):
     The piece begins at q (n,) in the direction along and is length long; behind and ahead: joint 1 less
     value at its ends. Regula falsi (Illinois) along the curve, which leads to no other one.
     """
-    joints, tool, limits, goal, options, _, _, frames, work, held = curve
+    joints, tool, limits, goal, options, _, _, frames, work, fixed = curve
     low, high = 0.0, length
     for _ in range(MAX_TRIALS):
         distance = low + (high - low) * behind / (behind - ahead)  # where the chord is zero
@@ -145,9 +145,9 @@ def crossing(curve, length, value, behind, ahead, q, out):
             low, behind, ahead = distance, gap, 0.5 * ahead
     # the last digits by a descent of the other joints
     for i in range(q.shape[0]):
-        held[0, i], held[1, i] = limits[0, i], limits[1, i]
-    out[0] = held[0, 0] = held[1, 0] = value
-    descend_lm(joints, tool, held, goal, options, 1e-8, out, frames, work)
+        fixed[0, i], fixed[1, i] = limits[0, i], limits[1, i]
+    out[0] = fixed[0, 0] = fixed[1, 0] = value
+    descend_lm(joints, tool, fixed, goal, options, 1e-8, out, frames, work)
     return True
 
 
@@ -190,8 +190,8 @@ def approach(joints, tool, limits, goal, options, seed, q, scratch, frames, work
     they do not lead nearer.
     """
     n = q.shape[0]
-    along, trial, free, held = scratch[0], scratch[1], scratch[2], scratch[3:5]
-    curve = joints, tool, limits, goal, options, free, along, frames, work, held
+    along, trial, free, fixed = scratch[0], scratch[1], scratch[2], scratch[3:5]
+    curve = joints, tool, limits, goal, options, free, along, frames, work, fixed
     least = 0.0
     for i in range(n):
         free[i] = 0.0 if limits[0, i] == limits[1, i] else 1.0

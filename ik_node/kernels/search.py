@@ -67,7 +67,7 @@ def nearest_on_self_motion(joints, tool, limits, goal, options, seed, q, frames,
         work[3 * n + 6, :n],
         work[3 * n + 7, :n],
     )
-    trial, held = np.empty(n), limits.copy()
+    trial, fixed = np.empty(n), limits.copy()
     pull = 1e-8 * options[WEIGHT] * options[WEIGHT]
     step[:], moved[:] = 0.0, 0.0
     descend_lm(joints, tool, limits, goal, options, 1e-8, q, frames, work)  # distances compare like with like
@@ -107,14 +107,14 @@ def nearest_on_self_motion(joints, tool, limits, goal, options, seed, q, frames,
         while share * largest > SLIDE_END and not nearer:
             for i in range(n):
                 trial[i] = q[i] + share * step[i]
-                held[0, i], held[1, i] = limits[0, i], limits[1, i]
+                fixed[0, i], fixed[1, i] = limits[0, i], limits[1, i]
                 if free[i] == 0.0:
-                    held[0, i], held[1, i] = trial[i], trial[i]
+                    fixed[0, i], fixed[1, i] = trial[i], trial[i]
                 elif trial[i] <= limits[0, i]:
-                    held[1, i] = limits[0, i]
+                    fixed[1, i] = limits[0, i]
                 elif trial[i] >= limits[1, i]:
-                    held[0, i] = limits[1, i]
-            descend_lm(joints, tool, held, goal, options, 1e-8, trial, frames, work)
+                    fixed[0, i] = limits[1, i]
+            descend_lm(joints, tool, fixed, goal, options, 1e-8, trial, frames, work)
             position, direction = squared_errors(joints, frames, goal)
             if met(position, direction, options):
                 after = 0.0

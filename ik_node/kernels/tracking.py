@@ -404,14 +404,14 @@ def drift(calm: F2, target: F2, limits: R2, share: F0, dt: F0):
     n = calm.shape[1]
     scale = 1.0
     for i in range(n):
-        wish, most = DRIFT * abs(target[0, i] - calm[0, i]), CALM * limits[0, i]
-        if wish > most:
-            scale = min(scale, most / wish)
+        wish, bound = DRIFT * abs(target[0, i] - calm[0, i]), CALM * limits[0, i]
+        if wish > bound:
+            scale = min(scale, bound / wish)
     for i in range(n):
         velocity = scale * DRIFT * (target[0, i] - calm[0, i])
         jerk = STEADYING * STEADYING * (velocity - calm[1, i]) - 2.0 * STEADYING * calm[2, i]
-        most = limits[2, i] / (1.0 - min(share, SHARE_AFTER_HIT))
-        _advance(calm, i, max(-most, min(jerk, most)), dt)
+        bound = limits[2, i] / (1.0 - min(share, SHARE_AFTER_HIT))
+        _advance(calm, i, max(-bound, min(jerk, bound)), dt)
 
 
 @compiled
@@ -469,31 +469,31 @@ def chase(now: F2, calm: F2, target: F2, limits: R2, turns: F2, blend: F1, pole:
 @compiled
 def _limited(now, i, jerk, limits, dt):
     """Return jerk of joint i, changed where a limit would be exceeded in the next dt, or while it ends."""
-    fastest, hardest, most = limits[0, i], limits[1, i], limits[2, i]
+    fastest, hardest, max_jerk = limits[0, i], limits[1, i], limits[2, i]
     # The largest acceleration after dt that can end, at the jerk limit, before the speed exceeds its limit:
     # v + (a + x) dt / 2 + x^2 / (2 j) = limit, solved for x.
-    half = 0.5 * dt * most
-    fastest = max(fastest - most * (dt * dt) / 8.0, 0.9 * fastest)  # within dt it may be faster
+    half = 0.5 * dt * max_jerk
+    fastest = max(fastest - max_jerk * (dt * dt) / 8.0, 0.9 * fastest)  # within dt it may be faster
     coming = now[1, i] + 0.5 * dt * now[2, i]
-    high = min(hardest, sqrt(max(half * half + 2.0 * most * (fastest - coming), 0.0)) - half)
-    low = min(hardest, sqrt(max(half * half + 2.0 * most * (fastest + coming), 0.0)) - half)
-    jerk = max(-most, min(jerk, most))
+    high = min(hardest, sqrt(max(half * half + 2.0 * max_jerk * (fastest - coming), 0.0)) - half)
+    low = min(hardest, sqrt(max(half * half + 2.0 * max_jerk * (fastest + coming), 0.0)) - half)
+    jerk = max(-max_jerk, min(jerk, max_jerk))
     acceleration = min(max(now[2, i] + jerk * dt, -low), high)
-    return max(-most, min((acceleration - now[2, i]) / dt, most))
+    return max(-max_jerk, min((acceleration - now[2, i]) / dt, max_jerk))
 
 
 @compiled
 def _stopping(now, i, jerk, limits, end, sign, dt):
     """Return jerk of joint i, changed as little as needed for it to stop before end. sign: -1 mirrors."""
-    hardest, most = limits[1, i], limits[2, i]
+    hardest, max_jerk = limits[1, i], limits[2, i]
     position, velocity, acceleration = sign * now[0, i], sign * now[1, i], sign * now[2, i]
     jerk *= sign
-    if position < end < _turn(position, velocity, acceleration, jerk, hardest, most, dt):
-        least = max(-most, min(jerk, (-hardest - acceleration) / dt))
+    if position < end < _turn(position, velocity, acceleration, jerk, hardest, max_jerk, dt):
+        least = max(-max_jerk, min(jerk, (-hardest - acceleration) / dt))
         low, high = least, jerk
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
-            if _turn(position, velocity, acceleration, middle, hardest, most, dt) > end:
+            if _turn(position, velocity, acceleration, middle, hardest, max_jerk, dt) > end:
                 high = middle
             else:
                 low = middle
@@ -502,21 +502,21 @@ def _stopping(now, i, jerk, limits, end, sign, dt):
 
 
 @compiled
-def _turn(position, velocity, acceleration, jerk, hardest, most, dt):
+def _turn(position, velocity, acceleration, jerk, hardest, max_jerk, dt):
     """Return the largest position if a joint, after dt of a jerk, brakes as hard as the limits allow."""
     position += (velocity + (acceleration / 2.0 + jerk * (dt / 6.0)) * dt) * dt
     velocity += (acceleration + jerk * (dt / 2.0)) * dt
     acceleration += jerk * dt
-    square = acceleration * acceleration + 2.0 * most * velocity
+    square = acceleration * acceleration + 2.0 * max_jerk * velocity
     if square <= 0.0 or acceleration + sqrt(square) <= 0.0:
         return position
-    time = (acceleration + sqrt(square)) / most  # to rest at the jerk limit
-    hard = (acceleration + hardest) / most  # to the acceleration limit
+    time = (acceleration + sqrt(square)) / max_jerk  # to rest at the jerk limit
+    hard = (acceleration + hardest) / max_jerk  # to the acceleration limit
     at_limit = time > hard
     if at_limit:
         time = hard
-    position += (velocity + (acceleration / 2.0 - most * (time / 6.0)) * time) * time
-    velocity += (acceleration - most * (time / 2.0)) * time
+    position += (velocity + (acceleration / 2.0 - max_jerk * (time / 6.0)) * time) * time
+    velocity += (acceleration - max_jerk * (time / 2.0)) * time
     if at_limit:
         position += velocity * velocity / (2.0 * hardest)
     return position

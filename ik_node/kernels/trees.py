@@ -218,10 +218,10 @@ def anneal_tree(
     temperature and is re-heated. Ends at once where every tool is within the tolerances. errors (K, 2): out,
     squared, at q. Returns (number of the last descent, whether it is solved).
     """
-    n, most = q.shape[0], 0
+    n, longest = q.shape[0], 0
     for k in range(tools.shape[0]):
-        most = max(most, rows[k + 1] - rows[k])
-    frames, work = np.empty((2 * most + 3, 3)), np.empty((3 * n + 5, max(n, 6, tools.shape[0])))
+        longest = max(longest, rows[k + 1] - rows[k])
+    frames, work = np.empty((2 * longest + 3, 3)), np.empty((3 * n + 5, max(n, 6, tools.shape[0])))
     position_goal, chord_goal = squared(options[POSITION_TOLERANCE]), squared(options[CHORD_TOLERANCE])
     trial, best = np.empty(n), inf
     if first > 0:

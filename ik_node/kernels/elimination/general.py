@@ -149,14 +149,14 @@ def solve_columns(matrix, right, columns):
     Elimination with row exchanges; matrix is destroyed. Returns the smallest share of a pivot in the
     largest, 0 if there is none.
     """
-    least, most = 1e300, 0.0
+    smallest, largest = 1e300, 0.0
     for k in range(MONOMIALS):
         pivot = k
         for i in range(k + 1, MONOMIALS):
             if abs(matrix[i, k]) > abs(matrix[pivot, k]):
                 pivot = i
         size = abs(matrix[pivot, k])
-        least, most = min(least, size), max(most, size)
+        smallest, largest = min(smallest, size), max(largest, size)
         if not size > 0.0:
             return 0.0
         if pivot != k:
@@ -178,7 +178,7 @@ def solve_columns(matrix, right, columns):
             for i in range(k + 1, MONOMIALS):
                 value -= matrix[k, i] * right[i, j]
             right[k, j] = value * inverse
-    return least / most
+    return smallest / largest
 
 
 @compiled

@@ -426,14 +426,14 @@ def reduce_matrix(form, m, table):
             table[i, n + j] = linear_in(form, row, m)
             table[i, 2 * n + j] = linear_in(form, row + 1, m)
             table[i, j] = linear_in(form, row + 2, m)
-    least, most = 1e300, 0.0  # pivots
+    smallest, largest = 1e300, 0.0  # pivots
     for k in range(n):
         pivot = k
         for i in range(k + 1, n):
             if abs(table[i, k]) > abs(table[pivot, k]):
                 pivot = i
         size = abs(table[pivot, k])
-        least, most = min(least, size), max(most, size)
+        smallest, largest = min(smallest, size), max(largest, size)
         if not size > 0.0:
             return False
         if pivot != k:
@@ -451,7 +451,7 @@ def reduce_matrix(form, m, table):
             share = table[i, k]
             for j in range(n, 3 * n):
                 table[i, j] -= share * table[k, j]
-    return least > SINGULAR_PIVOT * most
+    return smallest > SINGULAR_PIVOT * largest
 
 
 @compiled

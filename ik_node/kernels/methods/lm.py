@@ -33,13 +33,13 @@ def descend_lm(joints, tool, limits, goal, options, damping, q, frames, work):
     position_goal = squared(min(options[POSITION_TOLERANCE], AIM))
     direction_goal = squared(min(options[CHORD_TOLERANCE], AIM))
     weight = options[WEIGHT]
-    most = int(options[ITERATIONS])
+    max_iterations = int(options[ITERATIONS])
     stalled, stiffness = 0, 1.0
     clip(q, limits)
     forward(joints, tool, q, frames)
     position, direction = squared_errors(joints, frames, goal)
     cost = position + weight * weight * direction
-    for iteration in range(most):
+    for iteration in range(max_iterations):
         if position <= position_goal and direction <= direction_goal:
             return iteration
         opened = limits.shape[0] > 2 and open_balls(q, limits, frames)
@@ -79,7 +79,7 @@ def descend_lm(joints, tool, limits, goal, options, damping, q, frames, work):
         stiffness = max(0.1 * stiffness, 1.0)
         if stalled == 3:
             return iteration + 1
-    return most
+    return max_iterations
 
 
 @compiled
