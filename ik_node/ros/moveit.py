@@ -34,8 +34,8 @@ from ik_node.solver.goal import Goal, Solution, Status
 from ik_node.solver.trees import Clock, TreeSolution, TreeSolver
 from ik_node.steady import steady
 
-from .interface import ToolInterface
 from .interfaces import COMPUTE_FK, COMPUTE_IK, SOLVE_IK, Service
+from .tool_interface import ToolInterface
 
 ALTERNATIVES = 8  # number of other solutions to try if the nearest collides
 

@@ -61,7 +61,6 @@ from ik_node.ros.reports import NO_CLOCK, NodeTime, diagnostic
 from ik_node.steady import steady
 
 from .goals import GOALS
-from .interface import NodeContext, ServiceResult, ToolInterface, answered, offer_resume
 from .interfaces import (
     DELTA_TWIST,
     DESCRIPTION,
@@ -78,6 +77,7 @@ from .moveit import MoveItServices
 from .neighbours import ARM, Card, Neighbours, digest
 from .parameters import declare_robot, on_change
 from .run import ClosableNode, SideNode, run
+from .tool_interface import NodeContext, ServiceResult, ToolInterface, answered, offer_resume
 
 ENDS = (Transition.TRANSITION_DEACTIVATE, Transition.TRANSITION_ACTIVE_SHUTDOWN)
 END_LABELS = ('deactivate', 'shutdown')

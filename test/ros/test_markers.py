@@ -14,7 +14,7 @@ from interleaved import at_step
 from small_arm import arm_urdf
 from visualization_msgs.msg import Marker
 
-from ik_node.ros.interface import GoalMarkers, goal_markers, track_marker
+from ik_node.ros.tool_interface import GoalMarkers, goal_markers, track_marker
 from ik_node.solver.goal import Goal, Status
 
 TOOL, DOWN = np.array([0.3, 0.1, 0.2]), np.array([0.0, 0.0, -1.0])

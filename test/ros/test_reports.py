@@ -13,10 +13,10 @@ from std_msgs.msg import Float64MultiArray
 
 from ik_node.control.requests import Level, Report
 from ik_node.control.states import State
-from ik_node.ros import interface, node
-from ik_node.ros.interface import ReportPace
+from ik_node.ros import node, tool_interface
 from ik_node.ros.interfaces import FORGET_AFTER, INTERVAL, Remarks
 from ik_node.ros.reports import NUMBERS, STATUSES
+from ik_node.ros.tool_interface import ReportPace
 from ik_node.steady import steady
 
 
@@ -27,7 +27,7 @@ def report(number: int, status: str = 'solved', phase: str = 'moving', level: Le
 @pytest.fixture
 def endless(monkeypatch):
     """No time is long enough for the next report on a stream."""
-    monkeypatch.setattr(interface, 'PERIOD', 1e9)
+    monkeypatch.setattr(tool_interface, 'PERIOD', 1e9)
 
 
 class Heard(list):
@@ -69,12 +69,12 @@ def test_the_last_report_on_a_stream_is_published_when_it_is_due(monkeypatch):
     heard = Heard(*map(report, (1, 2, 3)))
     heard.pace.publish_due()
     assert heard == [(1, 'moving')]
-    now += interface.PERIOD
+    now += tool_interface.PERIOD
     heard.pace.publish_due()
     heard.pace.publish_due()
     assert heard == [(1, 'moving'), (3, 'moving')]
     heard.pace.add(report(4))
-    now += interface.PERIOD
+    now += tool_interface.PERIOD
     heard.pace.add(report(5))
     heard.pace.publish_due()
     assert heard == [(1, 'moving'), (3, 'moving'), (5, 'moving')]

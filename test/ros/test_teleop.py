@@ -20,8 +20,8 @@ from ik_node.control.settings import ArmSettings
 from ik_node.control.teleop import DROPPED
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import matrix_pose
-from ik_node.ros.interface import _joint_velocities, _twist
 from ik_node.ros.interfaces import LATCHED
+from ik_node.ros.tool_interface import _joint_velocities, _twist
 from ik_node.tracks import tip_pose
 
 pytestmark = pytest.mark.slow

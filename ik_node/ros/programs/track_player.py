@@ -17,11 +17,11 @@ from sensor_msgs.msg import JointState
 from visualization_msgs.msg import MarkerArray
 
 from ik_node.ros.conversions import NS_PER_S, matrix_pose
-from ik_node.ros.interface import track_marker
 from ik_node.ros.interfaces import LATCHED, MEASURED, NEWEST, subscribe
 from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.parameters import declare, on_change
 from ik_node.ros.run import ClosableNode, run
+from ik_node.ros.tool_interface import track_marker
 from ik_node.tracks import NO_TRACK, Track, TrackSettings, tip_pose
 
 CURVE_POINTS = 400  # of the line that shows a track
