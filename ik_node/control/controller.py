@@ -889,7 +889,7 @@ class ArmController:
             if self.state is State.TELEOPERATED and self._motion.far_behind:
                 self._brake('teleoperation ended')
 
-    def tell(
+    def announce(
         self,
         level: Level,
         message: str,

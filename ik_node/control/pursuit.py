@@ -153,7 +153,7 @@ class Pursuit:
         self._aim = 1.0  # of the share
         self._demand, self._turning_points = Demand(self.n), TurningPoints(self.n)
         self._gap = np.zeros(self.n)  # largest recent distances between target and slow point
-        self._lack = np.zeros(self.n)  # of acceleration, because of limits
+        self._missing = np.zeros(self.n)  # of acceleration, because of limits
         self._catching_up = False
 
     def step(self, now: MotionState, target: MotionState, limits: Limits, smoothing: float, dt: float) -> MotionState:
@@ -182,7 +182,7 @@ class Pursuit:
                     turns,
                     ALL,
                     pole,
-                    self._lack,
+                    self._missing,
                     dt,
                 )
                 return MotionState(*joints)
@@ -190,7 +190,7 @@ class Pursuit:
             self._calm = joints.copy()
         kernels.drift(self._calm, goal, bounds, float(self._share[0]), dt)
         self._blend(goal, bounds, dt)
-        if kernels.chase(joints, self._calm, goal, bounds, turns, self._share, pole, self._lack, dt):
+        if kernels.chase(joints, self._calm, goal, bounds, turns, self._share, pole, self._missing, dt):
             if self._share[0] == 1.0 and self._demand.worst <= USED:
                 self._catching_up = True
             else:
@@ -221,7 +221,7 @@ class Pursuit:
         needed = np.abs(np.array([pole**3, 3.0 * pole**2, 3.0 * pole]) @ gap)
         close = bool((needed <= CAUGHT * limits[2]).all())
         if close or self._demand.worst > USED:
-            self._catching_up, self._lack, self._calm = False, np.zeros(self.n), joints.copy()
+            self._catching_up, self._missing, self._calm = False, np.zeros(self.n), joints.copy()
             self._share, self._aim = np.array([float(close), 0.0, 0.0]), 1.0
             return None
         room = np.clip(1.0 - self._demand.peaks, MIN_ROOM, MAX_ROOM)
@@ -253,7 +253,7 @@ class Pursuit:
         """Continue from after with a lower share: a limit was reached. after, target: (3, n)."""
         lower = max(float(self._share[0]) - FALL * dt, 0.0)
         self._aim, k = min(self._aim, lower), min(lower, SHARE_AFTER_HIT)
-        self._share, self._lack = np.array([k, 0.0, 0.0]), np.zeros(self.n)
+        self._share, self._missing = np.array([k, 0.0, 0.0]), np.zeros(self.n)
         self._calm = (after - k * target) / (1.0 - k)
 
 

@@ -522,7 +522,7 @@ class TeleopController:
         if self.clutch.why != self.ignored:
             self.ignored = self.clutch.why
             level = Level.WARN if self.ignored else Level.OK
-            self._controller.tell(level, self.ignored or 'the arm follows the operator')
+            self._controller.announce(level, self.ignored or 'the arm follows the operator')
         if goal is None:
             return
         if self.clutch.began:

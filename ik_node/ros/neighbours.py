@@ -196,9 +196,9 @@ class Neighbours:
         self._publisher = node.create_publisher(String, TOPIC, LATCHED)
         node.create_subscription(String, TOPIC, self._on_card, CARDS_QOS)
         node.create_timer(PERIOD, self._beat, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self.tell(**about)
+        self.update(**about)
 
-    def tell(self, **about: Any) -> None:
+    def update(self, **about: Any) -> None:
         """Change fields of the card, and publish it. Thread-safe."""
         for name in ('takes', 'sends', 'commands', 'reads', 'measures'):
             if name in about:
@@ -215,7 +215,7 @@ class Neighbours:
 
     def leave(self) -> None:
         """Tell the others that this program no longer commands or serves an arm."""
-        self.tell(since=0.0, sends=())
+        self.update(since=0.0, sends=())
 
     @property
     def others(self) -> list[Card]:
@@ -223,14 +223,14 @@ class Neighbours:
         now = steady()
         return [one.card for one in list(self._received.values()) if now - one.at < CARD_TIMEOUT]
 
-    def rivals(self) -> list[tuple[Card, str]]:
+    def conflicting(self) -> list[tuple[Card, str]]:
         """Return the programs with the same job, and what they do; the one that began first comes first."""
         found = [(one, what) for one in self.others if (what := conflict(self.own, one))]
         return sorted(found, key=lambda rival: rival[0].order)
 
     def ahead(self) -> str:
         """Return which program with the same job began earlier, so that this one must wait; '' if none."""
-        ahead = (rival for rival in self.rivals() if rival[0].order < self.own.order)
+        ahead = (rival for rival in self.conflicting() if rival[0].order < self.own.order)
         return next((_before(self.own, *rival) for rival in ahead), '')
 
     @property
@@ -287,7 +287,7 @@ class Neighbours:
                 if name not in known | self._reported:
                     sentences.append(f'{escaped(name)} also publishes on {topic}: the arm follows both')
                     self._reported.add(name)
-        for one, what in self.rivals():
+        for one, what in self.conflicting():
             if one.id not in self._reported:
                 sentences.append((_before if one.order < self.own.order else _after)(self.own, one, what))
                 self._reported.add(one.id)

@@ -705,7 +705,7 @@ class Diagnostics:
             return
         if message != self._announced.get(tool.tool):  # the controller has reported its own conditions
             silent = tool.snapshot() is None or self._shared.time.stands
-            if silent and not tool.controller.tell(level, message, 'waiting', state):
+            if silent and not tool.controller.announce(level, message, 'waiting', state):
                 return
             self._since[tool.tool] = steady()
             self._remind_at[tool.tool] = steady() + REMINDER
@@ -725,9 +725,9 @@ class Diagnostics:
 
 
 def report_for_all(tools: Sequence[ToolInterface], level: Level, sentence: str, word: str = '') -> None:
-    """Report a sentence for every arm, and log it once; word: as for ArmController.tell."""
+    """Report a sentence for every arm, and log it once; word: as for ArmController.announce."""
     for number, tool in enumerate(tool for tool in tools if tool.leads):
-        tool.controller.tell(level, sentence, word, logged=number == 0)
+        tool.controller.announce(level, sentence, word, logged=number == 0)
 
 
 def offer_for_all(shared: NodeContext, tools: Sequence[ToolInterface]) -> None:
@@ -905,7 +905,7 @@ class IkNode(LifecycleNode, ClosableNode):
             'waits': bool(ahead := met.ahead() or ('' if met.settled else FINDING)) or self._unmeasured,
         }
         if any(getattr(met.own, name) != value for name, value in about.items()):
-            met.tell(**about)
+            met.update(**about)
         if not ahead:  # else it would replace that of the other program on its page
             self._descriptions.publish()
         for tool in self._tools:
@@ -996,7 +996,7 @@ class IkNode(LifecycleNode, ClosableNode):
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Allow commands."""
         self._active, self._leaves = True, False
-        self._neighbours.tell(since=time.time())
+        self._neighbours.update(since=time.time())
         self._mind_neighbours()
         for tool in self._tools:
             tool.own_controller.activate()

@@ -442,7 +442,7 @@ class ServosNode(ClosableNode):
             self.get_logger().error(sentence)
         self._blocked = self._neighbours.ahead() or ('' if self._neighbours.settled else FINDING)
         if self._neighbours.own.waits != bool(self._blocked):
-            self._neighbours.tell(waits=bool(self._blocked))
+            self._neighbours.update(waits=bool(self._blocked))
 
     def _check_alone(self) -> None:
         """Raise ArmError while another driver is in charge: both would move the same joints."""
@@ -583,7 +583,7 @@ class ServosNode(ClosableNode):
         self._state_reports.take(arm)
         refuses = refusal(arm)
         if refuses != self._neighbours.own.refuses and self.context.ok():
-            self._neighbours.tell(refuses=refuses)
+            self._neighbours.update(refuses=refuses)
         if arm.joints and not self._blocked and self.context.ok():
             message = JointState(name=list(arm.joints))
             age = int((steady() - arm.time) * NS_PER_S)

@@ -210,7 +210,7 @@ def test_one_resume_ends_a_stop_and_a_hold_of_the_driver():
         met = Neighbours(driver, 'ik_servos', since=1.0, measures=['joint_states'], refuses='it is held')
 
         def clear(_, response):
-            met.tell(refuses='')
+            met.update(refuses='')
             response.success = True
             return response
 

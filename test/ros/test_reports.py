@@ -126,8 +126,8 @@ def test_a_report_without_a_goal_leaves_the_goal_that_is_pursued_alone():
         assert taken.message.startswith('solved')
         shown, totals = tool.markers._goal, dict(client.served._statistics._totals)
         assert shown is not None
-        assert tool.own_controller.tell(Level.OK, 'made up')
-        assert tool.own_controller.tell(Level.ERROR, 'made up, too', 'rejected')
+        assert tool.own_controller.announce(Level.OK, 'made up')
+        assert tool.own_controller.announce(Level.ERROR, 'made up, too', 'rejected')
         client.wait_said('made up, too')
         assert client.said(-2)['state'] == 'moving'
         assert tool.markers._goal is shown

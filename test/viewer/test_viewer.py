@@ -376,7 +376,7 @@ def test_a_robot_of_another_session_is_not_shown(robot: RobotSide, page: Page) -
     robot.report('solved: fine', status='solved')
     page.wait(lambda: 'Solved' in page.text(), 'a frame')
     assert len(page.labels()) == 5
-    met.tell(description=digest(TURNER))
+    met.update(description=digest(TURNER))
     page.wait(lambda: len(page.labels()) == 2, 'the robot of its own node')
     met.leave()  # the next descriptions are those of the only session
 
