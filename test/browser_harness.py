@@ -135,6 +135,7 @@ class Browser:
         self._mouse('down', way[0])
         for place in way[1:]:
             self._mouse('move', place)
+        self.frames(3)  # viser sends at most every few frames where the mouse is
         self._mouse('up', way[-1])
 
     def _mouse(self, what: str, place: np.ndarray) -> None:
