@@ -151,3 +151,18 @@ def test_a_clone_beside_a_script_does_not_hide_the_package(tmp_path: Path) -> No
     (tmp_path / 'ik_node').mkdir()
     done = subprocess.run([sys.executable, '-c', 'from ik_node import Arm'], cwd=tmp_path, check=False)
     assert done.returncode == 0
+
+
+def test_headers_go_and_versions_of_a_library_are_stored_once(set_up):
+    packages = set_up.VENV / 'lib' / 'python3.11' / 'site-packages'
+    prefix = packages / 'cmeel.prefix'
+    files = {prefix / 'lib' / name: b'a' * 200_000 for name in ('libone.so', 'libone.so.6', 'libone.so.6.0')}
+    files |= {prefix / 'lib' / 'libtwo.so': b'b' * 200_000, packages / 'other' / 'libone.so': b'a' * 200_000}
+    for path, content in (files | {prefix / 'include' / 'boost' / 'any.hpp': b''}).items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    set_up.save_space()
+    set_up.save_space()  # what has been done stays
+    assert not (prefix / 'include').exists()
+    assert {path: path.read_bytes() for path in files} == files
+    assert [path.stat().st_nlink for path in files] == [3, 3, 3, 1, 1]

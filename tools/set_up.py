@@ -226,6 +226,23 @@ def prefer_package() -> None:
     packages.joinpath('ik_node_first.pth').write_text('import ik_node_first\n', encoding='utf-8')
 
 
+def save_space() -> None:
+    """Remove the headers of C++ that come with coal, and store versions of one library once.
+
+    Wheels hold no links: libassimp.so, libassimp.so.6 and libassimp.so.6.0.5 are three files.
+    """
+    for headers in VENV.glob('lib/python*/site-packages/cmeel.prefix/include'):
+        shutil.rmtree(headers)
+    kept: dict[tuple[Path, int, bytes], Path] = {}
+    for path in sorted(VENV.glob('lib/**/*.so*')):
+        if path.is_symlink() or (size := path.stat().st_size) < 100_000:
+            continue
+        first = kept.setdefault((path.parent, size, hashlib.sha256(path.read_bytes()).digest()), path)
+        if not first.samefile(path):
+            path.unlink()
+            path.hardlink_to(first)
+
+
 def compile_kernels() -> None:
     """Compile the kernels: behind all else that the machine does, or at once where the compiler is fetched.
 
@@ -321,6 +338,7 @@ def main(arguments: list[str]) -> int:
             print('Bringing .venv up to date:', flush=True)
         install(sorted({*known, *extras}), newest)
         prefer_package()
+        save_space()
         STATE.write_text(json.dumps(target), encoding='utf-8')
     except StepError as error:
         print(error, file=sys.stderr)
