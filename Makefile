@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_USER := 0
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo arm test kernels in-process processes browser nightly near quick check coverage bench compare docs faults newest soak wheel clean
+.PHONY: help demo arm test kernels in-process processes browser nightly near quick check coverage bench compare docs faults newest sanitize soak wheel clean
 .PHONY: venv venv-arm venv-test set-up-coverage set-up-newest
 .DEFAULT_GOAL := help
 
@@ -111,6 +111,9 @@ compare: venv-test  ## Measure the local methods side by side, and rewrite docs/
 faults: venv-test  ## 1,000 runs of the node with faults by chance, and a judge; FAULTS='--runs 50 --seed 7' for a part
 	@$(COMPILE)
 	@$(RUN) -m campaigns.faults $(FAULTS)
+
+sanitize: venv-test  ## Compare all kernels with plain Python while sanitizers watch; SANITIZE='--odd 20 forward' for a part
+	@$(RUN) -m campaigns.kernels --sanitize $(SANITIZE)
 
 soak: venv-test  ## 30 minutes of goals at 100 Hz: memory, latency, jitter; SOAK='--minutes 2' for less
 	@$(COMPILE)

@@ -20,6 +20,7 @@ EXPLORE = {
 CAMPAIGNS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     'slow': ((*PYTEST, 'campaigns'), {}),
     'methods': ((*PYTEST, '-m', 'nightly', 'test'), {}),
+    'kernels': (('-m', 'campaigns.kernels', '--real', '20', '--odd', '10', '--sanitize'), {}),
     'arguments': (('-m', 'campaigns.arguments'), {}),
     'explore': ((*PYTEST, '-n', 'logical', 'test', '-m', 'not process and not browser'), EXPLORE),
     'faults': (('-m', 'campaigns.faults'), {}),

@@ -78,10 +78,10 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
                     pass
 
 
-def drawn(seed: int, count: int) -> list[Mutant]:
-    """Return faults by chance: a file by its length, and each kind in it as likely as the others."""
+def drawn(seed: int, count: int, under: str = 'ik_node') -> list[Mutant]:
+    """Return faults by chance in a folder: a file by its length, and each kind in it as likely as the others."""
     chance = random.Random(seed)
-    found = {path: list(mutants_of(path)) for path in sorted((ROOT / 'ik_node').rglob('*.py'))}
+    found = {path: list(mutants_of(path)) for path in sorted((ROOT / under).rglob('*.py'))}
     files = chance.choices(list(found), weights=[len(each) for each in found.values()], k=count)
     chosen = []
     for path in files:
@@ -121,20 +121,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--seed', type=int, default=1)
     parser.add_argument('--count', type=int, default=60)
-    parser.add_argument('--levels', default='quick,near,gate', help='which tests run')
+    parser.add_argument(
+        '--under', default='ik_node', help='the folder of the faults: ik_node/kernels/emit, translation'
+    )
+    parser.add_argument('--levels', default='quick,near,gate', help='which tests run; kernels: those of test/kernels')
     given = parser.parse_args()
     missed = 0
     with tempfile.TemporaryDirectory() as temporary:
         copy = Path(temporary, 'ik_node')
         unused = shutil.ignore_patterns('.git', '.venv*', '__pycache__', '_build', '.*_cache', '.hypothesis')
         shutil.copytree(ROOT, copy, ignore=unused)
-        for number, mutant in enumerate(drawn(given.seed, given.count)):
+        for number, mutant in enumerate(drawn(given.seed, given.count, given.under)):
             name, begin = mutant.path.relative_to(ROOT), time.monotonic()
             before = mutant.path.read_text(encoding='utf-8')
             (copy / name).write_text(mutant.applied(), encoding='utf-8')
             near = folders_of([str(name)])
             levels = {
                 'quick': ['-m', 'not slow and not nightly', *near],
+                'kernels': ['-m', 'not nightly', 'test/kernels'],
                 'near': ['-m', 'not process and not browser and not nightly', *near],
                 'gate': ['-m', 'not process and not browser and not nightly'],
             }

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,39 @@ from ik_node.solver.limit_distances import LimitDistances
 from ik_node.solver.reachable_directions import reachable_directions
 from ik_node.startup.arguments import SUFFIX, URDF
 
-Calls = dict[str, list[tuple[Any, ...]]]
+Call = tuple[Any, ...]
+Calls = dict[str, list[Call]]
+
+
+def plain(name: str) -> Callable[..., Any]:
+    """Return a kernel as Python."""
+    return getattr(import_module(f'ik_node.kernels.{kernels.KERNELS[name]}'), name)
+
+
+def outcome(kernel: Callable[..., Any], given: Call) -> list[np.ndarray]:
+    """Return the results of a call, then the arrays after it."""
+    arguments = [x.copy() if isinstance(x, np.ndarray) else x for x in given]
+    with np.errstate(all='ignore'):
+        results = _flat(kernel(*arguments))
+    return [np.asarray(x) for x in (*results, *(x for x in arguments if isinstance(x, np.ndarray)))]
+
+
+def _flat(value: Any) -> list[Any]:
+    return [x for part in value for x in _flat(part)] if isinstance(value, tuple) else [value]
+
+
+def differences(expected: Sequence[np.ndarray], got: Sequence[np.ndarray]) -> list[int]:
+    """Return the numbers of the results and arrays that differ in a bit; NaN is NaN."""
+    assert len(expected) == len(got)
+    return [number for number, (x, y) in enumerate(zip(expected, got, strict=True)) if _differ(x, y)]
+
+
+def _differ(x: np.ndarray, y: np.ndarray) -> bool:
+    x = x.astype(y.dtype) if x.dtype != y.dtype else x  # Python's 0 is the 0.0 of C
+    if x.shape != y.shape or x.dtype.kind != 'f':
+        return x.shape != y.shape or x.tobytes() != y.tobytes()
+    nowhere = np.isnan(x)
+    return not np.array_equal(nowhere, np.isnan(y)) or x[~nowhere].tobytes() != y[~nowhere].tobytes()
 
 
 @contextmanager
@@ -151,4 +184,17 @@ def recorded(most: int) -> Calls:
             use_reach(arm)
         use_tree(rng)
         use_pursuit()
+    for method in ('ccd', 'dls', 'fabrik', 'lm', 'transpose'):
+        calls[f'local_{method}'] = [_descent(call) for call in calls[f'search_{method}']]
+    calls['follow'] = [(*call[:5], *_descent(call)[5:6], np.zeros((40, 20))) for call in calls['search_lm']]
+    for count in (2, 3, 8):  # two of them allow no parabola
+        times = np.sort(rng.uniform(0.0, 1.0, count))
+        calls['fit_parabola'].append((times, rng.normal(size=(count, 3)), np.zeros((3, 3))))
     return dict(calls)
+
+
+def _descent(search: Call) -> Call:
+    """Return arguments of a single descent from those of a search."""
+    joints, _, limits = search[:3]
+    n, m = limits.shape[1], joints.shape[0]
+    return *search[:5], np.full(n, 0.2), np.zeros((2 * m + 3, 3)), np.zeros((3 * n + 20, max(n, 6)))

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every kernel, plain and compiled, on the same calls: the same bits? python -m campaigns.kernels [--sanitize]
+
+The calls are those of test/kernel_calls.py, and copies of them with one number that is odd (NaN, infinite, huge,
+denormal, -0.0) or made up. The oracle is plain Python where it ends in time and raises nothing; for calls that
+only the product makes, else the module that is in use. Compared are the modules of cc and of zig, and with
+--sanitize one by gcc in which every index is checked, scratch memory begins as NaN, and AddressSanitizer and
+UndefinedBehaviorSanitizer watch. Prints a row per kernel; exit code 1 if a bit differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from kernel_calls import Call, differences, outcome, plain, recorded  # of the tests; campaigns/__init__.py says where
+
+from ik_node import kernels
+from ik_node.kernels import build, native
+
+ODD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-320, -0.0, 0.0)
+SANITIZERS = '-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all'
+
+
+class TooLongError(Exception):
+    """Plain Python did not end in time."""
+
+
+def in_time(act: Callable[[], Any], seconds: float) -> Any:
+    """Return what act returns. Raises TooLongError."""
+
+    def stop(*_: object) -> None:
+        raise TooLongError
+
+    old = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        return act()
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, old)
+
+
+def spoilt(given: Call, rng: np.random.Generator) -> Call:
+    """Return a call with another number in one place."""
+    copy = [x.copy() if isinstance(x, np.ndarray) else x for x in given]
+    places = [
+        index
+        for index, x in enumerate(copy)
+        if isinstance(x, float) or (isinstance(x, np.ndarray) and x.dtype == float and x.size)
+    ]
+    if not places:
+        return tuple(copy)
+    index = rng.choice(places)
+    value = rng.choice(ODD) if rng.random() < 0.7 else rng.normal() * 10.0 ** rng.integers(-6, 7)
+    if isinstance(copy[index], float):
+        copy[index] = float(value)
+    else:
+        copy[index].flat[rng.integers(copy[index].size)] = value
+    return tuple(copy)
+
+
+def compared(
+    name: str, calls: Iterator[tuple[Call, bool]], modules: dict[str, ModuleType], limit: float
+) -> Counter[str]:
+    """Return how many calls there were of which kind, and by module how many differ. limit: [s] of each."""
+    counts: Counter[str] = Counter()
+    in_use = next(iter(modules.values()))
+    for given, is_real in calls:
+        counts['real' if is_real else 'odd'] += 1
+        try:
+            expected = in_time(lambda given=given: outcome(plain(name), given), limit)
+            counts['plain'] += 1
+        except (TooLongError, ValueError, OverflowError, IndexError, ZeroDivisionError) as error:
+            counts['too long' if isinstance(error, TooLongError) else 'raises'] += 1
+            if not is_real:
+                continue  # C may not end either, or read what is not there
+            expected = outcome(getattr(in_use, name), given)
+        for label, module in modules.items():
+            got = outcome(getattr(module, name), given)
+            if numbers := differences(expected, got):
+                counts[label] += 1
+                print(f'{name}: {label} differs in {numbers} of its results for {given}', flush=True)
+    return counts
+
+
+def main() -> int:
+    """Compare, and print a table."""
+    parser = argparse.ArgumentParser(prog='python -m campaigns.kernels', description=__doc__)
+    parser.add_argument('names', nargs='*', metavar='kernel', help='default all')
+    parser.add_argument('--sanitize', action='store_true', help='compare with a module that sanitizers watch')
+    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--real', type=int, default=3, help='calls of each kernel with the same sizes')
+    parser.add_argument('--odd', type=int, default=4, help='changed copies of each of these')
+    parser.add_argument('--limit', type=float, default=2.0, help='seconds for a call in plain Python')
+    given = parser.parse_args()
+    if given.sanitize and not shutil.which('gcc'):
+        parser.error('--sanitize needs gcc')
+    if given.sanitize and 'libasan' not in os.environ.get('LD_PRELOAD', ''):
+        # The library of AddressSanitizer must be the first that is loaded. Python itself leaks by design.
+        library = subprocess.run(['gcc', '-print-file-name=libasan.so'], capture_output=True, text=True, check=True)
+        os.environ |= {'LD_PRELOAD': library.stdout.strip(), 'ASAN_OPTIONS': 'detect_leaks=0'}
+        os.execv(sys.executable, [sys.executable, '-m', 'campaigns.kernels', *sys.argv[1:]])
+    state = kernels.prepare(wait=True)
+    if not kernels.ready():
+        print(state)
+        return 1
+    found = native.find()
+    assert found is not None
+    modules = {'cc': native.load(found)}
+    with tempfile.TemporaryDirectory() as folder:
+        if given.sanitize:
+            path = Path(folder, 'sanitized.so')
+            build.compile_module(build.source(checked=True), path, ('gcc',), SANITIZERS.split())
+            modules['sanitized'] = native.load_module(native.MODULE, path)
+        if find_spec('ziglang'):
+            path = Path(folder, 'zig.so')
+            build.compile_module(build.source(), path, (sys.executable, '-m', 'ziglang', 'cc'))
+            modules['zig'] = native.load_module(native.MODULE, path)
+        calls, rng, total = recorded(given.real), np.random.default_rng(given.seed), Counter[str]()
+        columns = 'real', 'odd', 'plain', 'raises', 'too long', *modules
+        print(f'{"kernel":24}', *(f'{column:>9}' for column in columns))
+        for name in given.names or sorted(kernels.KERNELS):
+            rows = calls.get(name, [])
+            changed = ((spoilt(row, rng), False) for row in rows for _ in range(given.odd))
+            counts = compared(name, iter([*((row, True) for row in rows), *changed]), modules, given.limit)
+            total += counts
+            print(f'{name:24}', *(f'{counts[column]:9}' for column in columns), flush=True)
+    print(f'{"all":24}', *(f'{total[column]:9}' for column in columns))
+    return int(any(total[label] for label in modules))
+
+
+if __name__ == '__main__':
+    sys.exit(main())
