@@ -35,8 +35,10 @@ def folders_of(files: Iterable[str]) -> list[str]:
                 found.add(f'test/{folder}')
             case ('ik_node', folder, _, *_):
                 found.update(f'test/{each}' for each in FOLDERS.get(folder, (folder,)))
-            case ('ik_node', _):
+            case ('ik_node', name):
                 found.update(('test/package', 'test/cli'))
+                own = (ROOT / 'test').glob(f'*/test_{name.removesuffix(".py")}.py')
+                found.update(str(path.relative_to(ROOT)) for path in own)
             case (place, *_) if place in BESIDE:
                 found.add(f'test/{BESIDE[place]}')
             case _:

@@ -4,17 +4,21 @@
 from __future__ import annotations
 
 import math
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rclpy.parameter import Parameter
 from shared_files import shared_path
 from small_arm import ARM_JOINTS, arm_urdf
+from stepped import world
 
 from ik_node.errors import InputError
 from ik_node.model.inertia import link_inertias
 from ik_node.model.urdf.description import load_description
 from ik_node.model.urdf.reader import read_urdf
+from ik_node.sim.node import PlantNode
 from ik_node.sim.plant import Controllers, Plant, PlantSettings
 
 pytest.importorskip('mujoco')
@@ -230,3 +234,13 @@ def test_every_real_arm_can_be_simulated():
         position = run(arm, 0.0, 1.0)[-1]
         assert np.isfinite(position).all()
         assert np.abs(position).max() < 0.05, path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(('tools', 'topics'), [('', {'/joint_trajectory'}), ('left', {'/left/joint_trajectory'})])
+def test_each_tool_has_a_trajectory_controller(tools: str, topics: set[str]) -> None:
+    with world() as here:
+        given = [Parameter('tools', value=[tools]), Parameter('robot_description', value=arm_urdf())]
+        with closing(PlantNode(context=here.context, parameter_overrides=given)) as node:
+            found = {one.topic_name for one in node.subscriptions}
+    assert topics == {name for name in found if name.endswith('joint_trajectory')}
