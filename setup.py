@@ -47,6 +47,7 @@ setup(
         f'{PACKAGE}.kernels': ['*.so'],  # put there by make wheel
         f'{PACKAGE}.kernels.emit': ['*.h'],
         f'{PACKAGE}.tools.export': ['*.h', '*.c'],
+        f'{PACKAGE}.tools.export.moveit': ['*.cpp', '*.hpp', '*.md', '*.txt', '*.xml', '*.yaml'],
         f'{PACKAGE}.viewer': ['stop_page.html'],
     },
     data_files=[

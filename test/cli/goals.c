@@ -26,7 +26,7 @@ int main(int count, char **files)
         bool complete;
         const OF(_answer) answer = OF(_nearest)(position, direction, seed, q);
         const int number = OF(_all)(position, direction, seed, found, &complete);
-        OF(_forward)(seed, at, along);
+        OF(_forward)(seed, at, along, NULL);
         double *next = result;
         *next++ = answer.status;
         *next++ = answer.position_error;

@@ -34,7 +34,7 @@ int main(void)
     /* Forward kinematics: where the tool is. */
     const @real@ known[@ARM@_JOINTS] = {@known@};
     @real@ position[3], direction[3];
-    @arm@_forward(known, position, direction);
+    @arm@_forward(known, position, direction, NULL);
     print_joints("joints", known);
 
     /* The solution nearest to where the arm is: on a robot, the measured joint positions. */

@@ -41,8 +41,10 @@ typedef struct {
     int joint;              /* whose limit excludes the goal, with @ARM@_JOINT_LIMIT; else -1 */
 } @arm@_answer;
 
-/* Position of the tool point [m] and unit direction of the tool axis at joint positions q. */
-static inline void @arm@_forward(const @real@ q[@ARM@_JOINTS], @real@ position[3], @real@ direction[3]);
+/* Position of the tool point [m] and unit direction of the tool axis at joint positions q. lateral, which may be NULL:
+ * the unit axis @lateral@ of the tip link, across the tool axis, which turns with the roll. */
+static inline void @arm@_forward(const @real@ q[@ARM@_JOINTS], @real@ position[3], @real@ direction[3],
+                                 @real@ lateral[3]);
 
 /* Write into q the solution nearest to seed, by the largest move of a joint.
  *
@@ -65,13 +67,16 @@ static inline const char *@arm@_reason(@arm@_status status);
 
 @kernels@
 
-static inline void @arm@_forward(const @real@ q[@ARM@_JOINTS], @real@ position[3], @real@ direction[3])
+static inline void @arm@_forward(const @real@ q[@ARM@_JOINTS], @real@ position[3], @real@ direction[3],
+                                 @real@ lateral[3])
 {
     @real@ values[@ARM@_JOINTS], frames[@rows@][3];
     memcpy(values, q, sizeof values);
     @forward@(@model_forward@, values, frames[0]);
     memcpy(position, frames[@point@], sizeof frames[0]);
     memcpy(direction, frames[@point@ + 1], sizeof frames[0]);
+    if (lateral)
+        memcpy(lateral, frames[@point@ + 2], sizeof frames[0]);
 }
 
 /* Put a goal and a seed together for the kernels; whether they are valid. */

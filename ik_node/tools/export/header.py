@@ -132,6 +132,7 @@ def arm_header(arm: Arm, name: str, real: str = 'double') -> str:
         'lower': _numbers(arm.lower, real),
         'upper': _numbers(arm.upper, real),
         'rows': str(2 * m + 3),
+        'lateral': f'({", ".join(f"{value:g}" for value in arm.tool_lateral)})',
         'point': str(2 * m),
         'kernels': _prefixed(program.source(list(entries.values()), constants), name),
         **{f'{key}_type': _prefixed(c_type(entry.returns or VOID), name) for key, entry in entries.items()},
@@ -139,7 +140,7 @@ def arm_header(arm: Arm, name: str, real: str = 'double') -> str:
         'model_forward': f'({real} *){name}_ik_joints, ({real} *){name}_ik_tool',
         **{key: _prefixed(entry.name, name) for key, entry in entries.items()},
     }
-    return _filled(TEMPLATE, name, real, values)
+    return filled(TEMPLATE, name, real, values)
 
 
 def _prefixed(text: str, name: str) -> str:
@@ -176,10 +177,10 @@ def example_source(arm: Arm, name: str, real: str, header: str, main: str) -> st
         'file': header,
         'main': main,
     }
-    return _filled(EXAMPLE, name, real, values)
+    return filled(EXAMPLE, name, real, values)
 
 
-def _filled(template: Path, name: str, real: str, values: Mapping[str, str]) -> str:
+def filled(template: Path, name: str, real: str, values: Mapping[str, str]) -> str:
     """Return a template with values in place of @names@."""
     every = {'arm': name, 'ARM': name.upper(), 'real': real, **values}
     return re.sub(r'@(\w+)@', lambda found: every[found[1]], template.read_text(encoding='utf-8'))

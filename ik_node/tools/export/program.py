@@ -12,10 +12,11 @@ from ik_node.errors import InputError, path_text
 from ik_node.files import write_file
 
 from .header import add_header, header_files, identifier
+from .moveit.package import add_moveit, moveit_files
 
 # What can be written: functions that add the options of an output, the first of which has its name, and that
 # return its files by path, from the arm, its name in C and the arguments.
-OUTPUTS = {'header': (add_header, header_files)}
+OUTPUTS = {'header': (add_header, header_files), 'moveit': (add_moveit, moveit_files)}
 
 
 def main(given: Sequence[str] | None = None) -> int:
