@@ -13,19 +13,20 @@ from types import FunctionType
 
 import numpy as np
 
-from .arrays import DIRECTION, LATERAL, copy, largest_difference
-from .chain import forward, goal_errors, met, squared_errors
+from .arrays import DIRECTION, LATERAL, WEIGHT, copy, largest_difference, squared
+from .chain import forward, goal_errors, met, perturb, squared_errors
 from .closed_form import formula_solutions, nearest_solution
 from .elimination.solutions import eliminated
 from .language import compiled, specialised
 from .methods.lm import local_lm
 
 SOLVED, JOINT_LIMIT, OUT_OF_REACH, NOT_FOUND, INVALID = range(5)  # INVALID: the goal or the seed is no number
+DESCENTS = 17
 PROVES = True  # whether the form finds every solution, so that none shows that there is none
-# A goal this near to one with a solution may have one itself that rounding hides, next to the border of the
-# workspace. Joints turn fast there: the other one may have moved that far beyond its limits.
-NEARBY = 5e-5  # m and rad, in each coordinate
-BEYOND = 0.03  # rad or m
+# A goal this near to one with a solution may have one itself: within the tolerances, or one that rounding hides,
+# next to the border of the workspace. Joints turn fast there: the other one may be that far beyond its limits.
+NEARBY = 3e-4  # m and rad, in each coordinate: three times the tolerance of the direction
+BEYOND = 0.06  # rad or m
 LARGEST, SHORTEST = 1e9, 1e-9  # [m or rad], and of the direction: beyond these is a mistake
 UNIT = 1e-12  # by how much the square of a length of 1 may be off by rounding
 
@@ -125,8 +126,37 @@ def all_sorted(joints, tool, limits, opened, period, form, options, goal, seed, 
 
 
 @compiled
+def descend(joints, tool, limits, options, goal, seed, trial, q):
+    """Where descents end that start at seed (n,) and, if the form may miss a solution, at random: the best in q (n,).
+
+    trial (n,) is scratch. Returns (whether it meets goal, both errors); ends as soon as one does.
+    """
+    n = seed.shape[0]
+    frames, work = np.empty((2 * joints.shape[0] + 3, 3)), np.empty((3 * n + 4, max(n, 6)))
+    state = np.zeros(1, dtype=np.uint64)
+    least, solved = inf, False
+    copy(seed, trial)
+    for start in range(1 if PROVES else DESCENTS):
+        if start > 0:
+            perturb(seed, limits, 1.0, state, trial)
+        local_lm(joints, tool, limits, goal, options, trial, frames, work)
+        position, direction = squared_errors(joints, frames, goal)
+        cost = position + squared(options[WEIGHT]) * direction
+        if start == 0 or cost < least:
+            least = cost
+            copy(trial, q)
+        if met(position, direction, options):
+            copy(trial, q)
+            solved = True
+            break
+    forward(joints, tool, q, frames)
+    position_error, direction_error = goal_errors(joints, frames, goal)
+    return solved, position_error, direction_error
+
+
+@compiled
 def answer(joints, tool, limits, opened, period, form, options, goal, seed, found, q):
-    """The nearest solution to seed (n,) into q (n,), or where a descent from seed ends; found (k, n) is scratch.
+    """The nearest solution to seed (n,) into q (n,), or what descend finds; found (k, n) is scratch.
 
     Returns (status, position error [m], direction error [rad], joint). joint: whose limit excludes the goal,
     with JOINT_LIMIT, else -1.
@@ -134,13 +164,8 @@ def answer(joints, tool, limits, opened, period, form, options, goal, seed, foun
     solved, position, direction = nearest(joints, tool, limits, opened, period, form, options, goal, seed, found, q)
     if solved:
         return SOLVED, position, direction, -1
-    n = seed.shape[0]
-    frames, work = np.empty((2 * joints.shape[0] + 3, 3)), np.empty((3 * n + 4, max(n, 6)))
-    copy(seed, q)
-    local_lm(joints, tool, limits, goal, options, q, frames, work)
-    squares = squared_errors(joints, frames, goal)
-    position, direction = goal_errors(joints, frames, goal)
-    if met(squares[0], squares[1], options):
+    solved, position, direction = descend(joints, tool, limits, options, goal, seed, found[0], q)
+    if solved:
         return SOLVED, position, direction, -1
     if not PROVES or may_exist(joints, tool, limits, opened, period, form, options, goal, seed, found):
         return NOT_FOUND, position, direction, -1
@@ -148,7 +173,7 @@ def answer(joints, tool, limits, opened, period, form, options, goal, seed, foun
     joint, least = -1, inf
     for k in range(count):
         worst, most = -1, 0.0
-        for i in range(n):
+        for i in range(seed.shape[0]):
             excess = max(limits[0, i] - found[k, i], found[k, i] - limits[1, i])
             if excess > most:
                 worst, most = i, excess

@@ -6,14 +6,17 @@ from __future__ import annotations
 import math
 import shutil
 import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cases import arm_of
 from programs import check_rejected, ran
+from shared_files import shared_path
 
-from ik_node import Goal, IkSolver, kernels
+from ik_node import Arm, Goal, IkSolver, kernels
 from ik_node.kernels import header as status
 from ik_node.model.urdf.reader import load_description
 from ik_node.solver.pipeline import errors_of
@@ -32,13 +35,15 @@ FAMILIES = {  # by arm, of urdf/
 needs_cc = pytest.mark.skipif(not shutil.which('cc'), reason='needs a C compiler: cc')
 
 
-def compiled(folder: Path, name: str, real: str, *command: str) -> Path:
-    """The program goals.c with the header of an arm of urdf/."""
-    text = header.arm_header(arm_of(name), name, real)
+def compiled(folder: Path, name: str, real: str, *command: str, arm: Arm | None = None) -> Path:
+    """The program goals.c with the header of an arm of urdf/, or of another one."""
+    text = header.arm_header(arm or arm_of(name), name, real)
     (folder / f'{name}.h').write_text(text, encoding='utf-8')
     defined = f'-DHEADER="{name}.h"', f'-DNAME={name}', f'-DBIG={name.upper()}', f'-DREAL={real}'
     source, result = Path(__file__).with_name('goals.c'), folder / f'{name}_{real}'
-    line = [*(command or ('cc', *STRICT)), f'-I{folder}', *defined, str(source), '-o', str(result), '-lm']
+    compiler = command or ('cc', *STRICT)
+    libraries = () if '-c' in compiler else ('-lm',)
+    line = [*compiler, f'-I{folder}', *defined, str(source), '-o', str(result), *libraries]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:2000]
     return result
@@ -114,7 +119,7 @@ def test_what_a_status_claims_is_true(name, tmp_path):
     arm = arm_of(name)
     solver = IkSolver(arm, compile='wait')
     goals, seeds = goals_of(arm, 300, far=1)
-    most = 16 if solver.closed_form else 64
+    most = 64 if name == 'prismatic_arm' else 16
     answers = Answers([str(compiled(tmp_path, name, 'double'))], tmp_path, goals, seeds, most)
     seen = set()
     for k, (goal, seed) in enumerate(zip(goals, seeds, strict=True)):
@@ -129,6 +134,101 @@ def test_what_a_status_claims_is_true(name, tmp_path):
             assert solution.status.value == 'unreachable'
     assert status.OUT_OF_REACH in seen
     assert (status.SOLVED in seen) == (arm.effective_dof == 5)
+
+
+@needs_cc
+@pytest.mark.parametrize('name', ['seed_arm', 'moveo_like', 'prismatic_arm'])
+def test_nothing_is_proven_next_to_the_border_of_the_workspace(name, tmp_path):
+    arm = arm_of(name)
+    solver = IkSolver(arm, compile='wait')
+    goals, seeds = goals_of(arm, 4, far=4)
+    outward = goals[:, :3] / np.linalg.norm(goals[:, :3], axis=1)[:, None]
+    rows = []
+    for goal, out, seed in zip(goals[1:], outward[1:], seeds[1:], strict=True):
+        inside, beyond = 0.0, 3.0  # how far along out [m]
+        while beyond - inside > 1e-7:
+            middle = 0.5 * (inside + beyond)
+            solved = solver.solve(Goal(goal[:3] + middle * out, goal[3:]), seed).solved
+            inside, beyond = (middle, beyond) if solved else (inside, middle)
+        rows += [np.concatenate([goal[:3] + (beyond + far) * out, goal[3:]]) for far in (3e-6, 0.05)]
+    most = 64 if name == 'prismatic_arm' else 16
+    program = str(compiled(tmp_path, name, 'double'))
+    answers = Answers([program], tmp_path, np.array(rows), np.repeat(seeds[1:], 2, axis=0), most)
+    assert set(answers.status[::2]) <= {status.SOLVED, status.NOT_FOUND}
+    assert {status.JOINT_LIMIT, status.OUT_OF_REACH} & set(answers.status[1::2])
+
+
+@needs_cc
+@pytest.mark.parametrize('name', FAMILIES)
+def test_float_meets_the_goals_as_double_does(name, tmp_path):
+    arm = arm_of(name)
+    goals, seeds = goals_of(arm, 300)
+    most = 64 if name == 'prismatic_arm' else 16
+    double, single = (
+        Answers([str(compiled(tmp_path, name, real))], tmp_path, goals, seeds, most) for real in ('double', 'float')
+    )
+    solved = single.status == status.SOLVED
+    assert abs(int(solved.sum()) - int((double.status == status.SOLVED).sum())) <= 1
+    assert set(single.status) <= {status.SOLVED, status.NOT_FOUND}
+    assert not single.complete.any()
+    errors = np.array([errors_of(arm, packed_of(goals[k]), single.q[k]) for k in np.flatnonzero(solved)])
+    assert np.all(errors < header.TOLERANCES['float'])
+    assert np.median(np.abs(single.q - double.q).max(axis=1)[solved]) < 1e-5
+
+
+@needs_cc
+@pytest.mark.parametrize('real', ['double', 'float'])
+def test_a_geometry_that_is_nearly_a_wrist(real, tmp_path):
+    arm = Arm.from_file(shared_path('arms/moveo.urdf'), tool_axis='z')
+    goals, seeds = goals_of(arm, 1000, far=1000)
+    answers = Answers([str(compiled(tmp_path, 'moveo', real, arm=arm))], tmp_path, goals, seeds, 16)
+    assert (answers.status == status.SOLVED).sum() >= 998
+    assert set(answers.status) <= {status.SOLVED, status.NOT_FOUND}
+
+
+@needs_cc
+def test_what_is_no_number_is_invalid(tmp_path):
+    arm = arm_of('seed_arm')
+    goals, seeds = goals_of(arm, 8, far=8)
+    goals[0, 0], goals[1, 4], goals[2, 1], goals[3, 3:], seeds[4, 2] = math.nan, math.inf, 1e10, 0.0, math.nan
+    goals[5, 3:] *= 1e4
+    answers = Answers([str(compiled(tmp_path, 'seed_arm', 'double'))], tmp_path, goals, seeds, 16)
+    assert answers.status.tolist() == [status.INVALID] * 5 + [status.SOLVED] * 3
+    assert np.array_equal(answers.q[:4], seeds[:4])
+    assert not answers.count[:5].any()
+    assert answers.errors[5] == pytest.approx([0.0, 0.0], abs=1e-9)
+
+
+ZIG = (sys.executable, '-m', 'ziglang', 'cc') if find_spec('ziglang') else ()
+TARGETS = {  # the command of a compiler, and what makes zig one
+    'aarch64': (('aarch64-linux-gnu-gcc',), ('-target', 'aarch64-linux-gnu')),
+    'cortex-m4': (
+        ('arm-none-eabi-gcc', '-mcpu=cortex-m4', '-mthumb'),
+        ('-target', 'thumb-linux-musleabi', '-mcpu=cortex_m4'),
+    ),
+}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize('real', ['double', 'float'])
+@pytest.mark.parametrize('target', TARGETS)
+@pytest.mark.parametrize('name', FAMILIES)
+def test_the_header_compiles_for_other_processors(name, target, real, tmp_path):
+    command, zig = TARGETS[target]
+    if not shutil.which(command[0]):
+        if not ZIG:
+            pytest.skip(f'needs {command[0]} or the package ziglang')
+        command = (*ZIG, *zig)
+    compiled(tmp_path, name, real, *command, *STRICT, '-Os', '-c')
+    if target == 'aarch64' and shutil.which('qemu-aarch64'):  # another libm: other last bits
+        goals, seeds = goals_of(arm_of(name), 200)
+        most = 64 if name == 'prismatic_arm' else 16
+        there, here = (
+            Answers([*run, str(compiled(tmp_path, name, real, *how, *STRICT))], tmp_path, goals, seeds, most)
+            for run, how in ((['qemu-aarch64'], (*command, '-static')), ([], ('cc',)))
+        )
+        assert np.array_equal(there.status, here.status)
+        assert np.quantile(np.abs(there.q - here.q).max(axis=1), 0.9) < (1e-9 if real == 'double' else 1e-4)
 
 
 def exported(tmp_path, *arguments, path=URDF / 'seed_arm.urdf.xacro'):

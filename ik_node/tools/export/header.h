@@ -6,8 +6,8 @@
  * A goal is a position of the tool point [m] and a direction of the tool axis, of any length, both in the frame
  * of link "@base@". Rotation about the tool axis is free. The solutions come from a closed form:
  * @geometry@.
- * Those that are returned meet the goal within @position@ m and @direction@ rad, as forward kinematics in
- * @real@ says, and are within the joint limits.
+ * Those that are returned are within the joint limits, and meet the goal within @position@ m and @direction@ rad as
+ * forward kinematics in @real@ says.
  *
  * All functions are static, allocate nothing, keep nothing between calls, and always end. C99 or C++; link with
  * -lm. For the same bits on every compiler add -ffp-contract=off.
@@ -48,8 +48,9 @@ static inline void @arm@_forward(const @real@ q[@ARM@_JOINTS], @real@ position[3
 
 /* Write into q the solution nearest to seed, by the largest move of a joint.
  *
- * Without a solution q is where a descent from seed ends, within the limits: near the goal, but there may be
- * joint positions that are nearer. If the answer is @ARM@_INVALID, q is seed. q may be seed. */
+ * Where the closed form finds none, a descent from seed@more@ may.
+ * Otherwise q is where it ends, within the limits: near the goal, but there may be joint positions that are nearer.
+ * If the answer is @ARM@_INVALID, q is seed. q may be seed. */
 static inline @arm@_answer @arm@_nearest(const @real@ position[3], const @real@ direction[3],
                                          const @real@ seed[@ARM@_JOINTS], @real@ q[@ARM@_JOINTS]);
 

@@ -98,7 +98,9 @@ def arm_header(arm: Arm, name: str, real: str = 'double') -> str:
     tables |= {'period': arm.period, 'form': model.constants, 'options': options}
     shapes = {'goal': (9,), 'seed': (n,), 'q': (n,), 'found': (model.most, n), 'frames': (2 * m + 3, 3)}
     kinds: dict[str, Type] = {key: static('f', shape) for key, shape in shapes.items()}
-    kinds |= {key: static('f', values.shape, Constant(key, values)) for key, values in tables.items()}
+    # The family of the form decides what is needed; to know the others, too, would double the code.
+    kinds |= {key: static('f', values.shape) for key, values in tables.items()}
+    kinds['form'] = static('f', model.constants.shape, Constant('form', model.constants))
     replaced = {'PROVES': model.proves} | (OF_FLOAT if real == 'float' else {})
     program = Program(single=real == 'float', keeps_sizes=True, constants=replaced)
     answer, every = kernels.functions(model.by_formula)
@@ -125,6 +127,7 @@ def arm_header(arm: Arm, name: str, real: str = 'double') -> str:
         'position': f'{position:g}',
         'direction': f'{direction:g}',
         'doubt': doubt,
+        'more': '' if replaced['PROVES'] else f', or one of {kernels.DESCENTS - 1} from joint positions by chance,',
         'joints': str(n),
         'most': str(model.most),
         'units': 'rad, m if it slides' if arm.prismatic.any() else 'rad',
