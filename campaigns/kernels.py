@@ -54,7 +54,10 @@ def in_time(act: Callable[[], Any], seconds: float) -> Any:
 
 
 def spoilt(given: Call, rng: np.random.Generator) -> Call:
-    """Return a call with another number in one place."""
+    """Return a call with another number in one place.
+
+    A whole number may be an index, as in joints: the other one is not negative, since Python counts from the end.
+    """
     copy = [x.copy() if isinstance(x, np.ndarray) else x for x in given]
     places = [
         index
@@ -68,7 +71,8 @@ def spoilt(given: Call, rng: np.random.Generator) -> Call:
     if isinstance(copy[index], float):
         copy[index] = float(value)
     else:
-        copy[index].flat[rng.integers(copy[index].size)] = value
+        place = rng.integers(copy[index].size)
+        copy[index].flat[place] = abs(value) if float(copy[index].flat[place]).is_integer() else value
     return tuple(copy)
 
 

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import faulthandler
 import importlib.util
 import itertools
 import math
+import os
+import signal
 import sys
 from types import FunctionType, ModuleType
 
@@ -443,6 +446,40 @@ def test_known_sizes_are_folded_into_the_c_code(tmp_path):
     assert 'q[7]' not in function.text
     assert 'real space_1[5];' in function.text
     assert not function.needs_arena
+
+
+CHECKED = """
+import numpy as np
+from ik_node.kernels.language import F2, I0
+
+
+def entry(rows: F2, i: I0, j: I0):
+    return rows[1:][i, j]
+
+
+def unset(n: I0):
+    new = np.empty(n)
+    return new[n - 1]
+"""
+
+
+def test_a_checked_module_ends_at_an_index_outside_and_has_nan_for_what_is_not_set(tmp_path, capfd):
+    """As make sanitize builds the kernels."""
+    python = made(tmp_path, CHECKED, 'checked_kernels')
+    file = tmp_path / 'checked.so'
+    compile_module(module_source('checked', kernels_in(python), checked=True), file, options=('-O0',))
+    module = load_module('checked', file)
+    rows = np.arange(6.0).reshape(3, 2)
+    assert module.entry(rows, 1, 1) == 5.0
+    assert math.isnan(module.unset(3))
+    for i, j, part in ((2, 0, 'index 2 of 2 in'), (-1, 0, 'index -1 of 2 in'), (0, 2, 'index 2 of 2 in')):
+        child = os.fork()
+        if child == 0:
+            faulthandler.disable()
+            module.entry(rows, i, j)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGABRT
+        assert part in capfd.readouterr().err
 
 
 IN_A_LOOP = """
