@@ -206,5 +206,5 @@ def test_a_publisher_that_goes_without_a_message_silences_nobody(monkeypatch, he
         now[0] += 2 * CHECK
         watch.poll('auto')
         expected.append(watch.expected)
-        watch.heard = (heard and count > 0) or watch.heard
+        watch.received = (heard and count > 0) or watch.received
     assert expected == [False, True, heard]
