@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import errno
 import os
-import queue
 import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ik_node.errors import IkError, InputError
+
+if TYPE_CHECKING:
+    import queue
 
 ROS_ARGS = '--ros-args'
 
@@ -53,6 +54,8 @@ def without_ros(arguments: Sequence[str]) -> list[str]:
 def renamed(now: str) -> Callable[[str], str]:
     """Return the argparse type of an option of earlier versions: its error says what the option is now."""
 
+    import argparse  # here and below: every program loads this module first
+
     def reject(_: str) -> str:
         raise argparse.ArgumentTypeError(f'renamed to {now}')
 
@@ -88,6 +91,8 @@ class SignalFlag:
     """A threading.Event for handlers: the lock of an Event would deadlock where one interrupts another."""
 
     def __init__(self) -> None:
+        import queue
+
         self._queue: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def set(self, *_: object) -> None:
@@ -100,5 +105,7 @@ class SignalFlag:
 
     def wait(self, timeout: float) -> None:
         """Wait until it is set, at most for a time [s]."""
+        import queue
+
         with contextlib.suppress(queue.Empty):
             self._queue.put(self._queue.get(timeout=timeout))

@@ -13,7 +13,7 @@ import numpy as np
 
 # By module, the kernels that Python calls: they are compiled, with all that they call.
 _COMPILED = {
-    'arrays': 'largest_move',
+    'arrays': 'largest_move pack_direction pack_position read_finite',
     'chain': 'forward goal_errors jacobian list_solutions serve_lateral tabulate_poses',
     'closed_form': 'formula_solutions nearest_by_formula',
     'closest': 'best_row closest_out_of_reach closest_parallel keep_unused_joints least_possible '
@@ -50,10 +50,22 @@ _OVERFLOWING = 'next_random', 'perturb'  # C warns of no overflow either
 _MODULES = {name: module for module, names in _OTHERS.items() for name in names.split()} | KERNELS
 
 
+def _reading_arrays(kernel: Any) -> Any:
+    """Return a plain kernel whose first argument is V1: of what that may be it reads arrays alone."""
+
+    def read(values: Any, *given: Any) -> Any:
+        is_read = type(values) is np.ndarray and values.dtype == np.float64 and values.ndim == 1
+        return kernel(values, *given) if is_read else None
+
+    return read
+
+
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     value = getattr(import_module(f'{__name__}.{_MODULES[name]}'), name)
     if name in KERNELS or name in _OVERFLOWING:
+        reads = 'V1' in value.__annotations__.values()
         value = np.errstate(all='ignore')(value)
+        value = _reading_arrays(value) if reads else value
     return globals().setdefault(name, value)

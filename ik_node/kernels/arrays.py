@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from math import ceil, cos, floor, nan, pi, sqrt
+from math import ceil, cos, floor, isfinite, nan, pi, sqrt
 
-from .language import F1, R1, compiled
+from .language import F0, F1, I0, R1, V1, compiled
 
 # The arrays that kernels share, and names for their columns.
 #
@@ -76,6 +76,43 @@ def copy_column(table, k, target):
     """Write target (n,) from the first rows of column k of table (m, K)."""
     for i in range(target.shape[0]):
         target[i] = table[i, k]
+
+
+@compiled
+def read_finite(values: V1, out: F1):
+    """Write values (n,) into out; whether there are as many, and all are finite: then their sum is."""
+    if values.shape[0] != out.shape[0]:
+        return False
+    total = 0.0
+    for i in range(out.shape[0]):
+        out[i] = values[i]
+        total += values[i]
+    return isfinite(total)
+
+
+@compiled
+def pack_position(position: V1, largest: F0, goal: F1):
+    """Write position (3,) into goal (9,); whether it is three numbers up to largest [m]."""
+    if position.shape[0] != 3:
+        return False
+    for i in range(3):
+        if not abs(position[i]) <= largest:
+            return False
+        goal[i] = position[i]
+    return True
+
+
+@compiled
+def pack_direction(direction: V1, first: I0, tolerance: F0, goal: F1):
+    """Write direction (3,), made unit, into goal (9,) from entry first; whether its length is within tolerance of 1."""
+    if direction.shape[0] != 3:
+        return False
+    x, y, z = direction[0], direction[1], direction[2]
+    length = sqrt(x * x + y * y + z * z)
+    if not abs(length - 1.0) <= tolerance:
+        return False
+    goal[first], goal[first + 1], goal[first + 2] = x / length, y / length, z / length
+    return True
 
 
 DISTINCT = 1e-3  # rad or m: solutions that differ by less in every joint are one

@@ -20,6 +20,7 @@ from .arrays import (
     FREE_ROLL,
     ITERATIONS,
     KIND,
+    LATERAL,
     LINK1,
     LINK2,
     P0,
@@ -35,12 +36,13 @@ from .arrays import (
     copy,
     harmonics,
     largest_difference,
+    read_finite,
     rotate_axis_angle,
     squared,
     wrap_into_limits,
 )
 from .chain import add_solution, clip, forward, goal_errors, jacobian, met, squared_errors
-from .language import F1, F2, R1, R2, compiled
+from .language import F1, F2, R1, R2, V1, compiled
 from .methods.lm import descend_lm
 from .polynomials import quartic_roots
 
@@ -574,12 +576,14 @@ def nearest_solution(joints, tool, limits, form, goal, options, seed, q):
 
 
 @compiled
-def nearest_by_formula(model: F1, goal: F1, q: F1):
-    """nearest_solution near q (5,), written into q if solved, for an arm in one array.
+def nearest_by_formula(seed: V1, model: F1, goal: F1, q: F1):
+    """nearest_solution near seed (5,), written into q (5,), for an arm in one array; unsolved for another seed.
 
     model: joints, tool, limits, form and options in a row; a call from Python costs less with fewer arrays.
+    Returns (solved, both errors, whether that decides goal: it is solved and has no lateral, or is regular).
     """
-    answer = np.empty(5)
+    if isnan(goal[DIRECTION]) or not read_finite(seed, q):
+        return False, inf, inf, False
     solved, position_error, direction_error, regular = nearest_solution(
         model[:50].reshape(5, 10),
         model[50:59],
@@ -587,12 +591,11 @@ def nearest_by_formula(model: F1, goal: F1, q: F1):
         model[69:111].reshape(14, 3),
         goal,
         model[111:],
+        seed,
         q,
-        answer,
     )
-    if solved:
-        copy(answer, q)
-    return solved, position_error, direction_error, regular
+    decided = regular and not (solved and not isnan(goal[LATERAL]))
+    return solved, position_error, direction_error, decided
 
 
 @compiled

@@ -11,6 +11,8 @@ from types import FunctionType
 from typing import Any, TypeAlias, TypeVar
 
 # F: float64, R: float64 that is only read, I: int64, U: uint64, B: bool; then the number of dimensions.
+# V1: numbers that are only read, given as an array, list or tuple, always the first argument. The call returns
+# None, before any work, for anything that it does not read as it is: those who call it then convert it.
 F0: TypeAlias = float
 I0: TypeAlias = int
 B0: TypeAlias = bool
@@ -24,6 +26,7 @@ I1: TypeAlias = Any
 I2: TypeAlias = Any
 U1: TypeAlias = Any
 B1: TypeAlias = Any
+V1: TypeAlias = Any
 
 Kernel = TypeVar('Kernel', bound=Callable[..., Any])
 

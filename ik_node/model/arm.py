@@ -585,11 +585,14 @@ def gripper_of(arm: Arm) -> Joint | None:
 
 def joint_array(name: str, q: ArrayLike, joint_names: Sequence[str]) -> Array:
     """Return q as a new array (n,), one finite number per joint. Raises InputError for anything else."""
+    count = len(joint_names)
+    values = np.empty(count)
+    if kernels.read_finite(q, values):
+        return values
     try:
         values = real_array(q)
     except (TypeError, ValueError, OverflowError):
         values = np.empty(0)
-    count = len(joint_names)
     # A sum is finite only if every entry is, at a tenth of the cost of isfinite().all().
     if values.shape != (count,) or not math.isfinite(sum(values.tolist())):
         joints = ', '.join(map(escaped, joint_names))

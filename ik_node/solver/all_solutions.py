@@ -13,7 +13,7 @@ from ik_node.checks import Array
 from ik_node.kernels.arrays import CHORD_TOLERANCE, DIRECTION, POSITION_TOLERANCE
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import ClosedForm
-from ik_node.solver.goal import Goal, Solution, Solutions, Status
+from ik_node.solver.goal import SOLVED, Goal, Solution, Solutions
 from ik_node.solver.limit_distances import without_idle
 from ik_node.solver.restarts import RandomRestarts
 from ik_node.solver.unreachable import UnreachableGoals
@@ -88,7 +88,7 @@ class AllSolutions:
         if form is not None and form.exact and regular:
             lost = not count and self._is_met(goal, start, found[0], began + time_budget)
             return self._listed(packed, start, seed, found, count + lost, not lost)
-        state = np.array([self._search.random_seed], dtype=np.uint64)
+        state = self._search.first_state.copy()
         if elimination is not None and elimination.forms(packed):
             count, proof = elimination.solutions(packed, start, found, limits)
             regular = proof is not None
@@ -113,13 +113,14 @@ class AllSolutions:
     def solutions(self, goal: Goal, seed: Array, time_budget: float) -> Solutions:
         """Return what find does, each marked if it belongs to a self-motion."""
         rows, errors, complete = self.find(goal, seed, time_budget)
-        free = [is_redundant(self._arm, goal)] * len(rows)
-        if not complete and not any(free):
-            free = self.movable(goal, rows)
+        redundant = is_redundant(self._arm, goal)
         found = [
-            Solution(Status.SOLVED, q, position_error, direction_error, None, 0, moves)
-            for q, (position_error, direction_error), moves in zip(rows, errors.tolist(), free, strict=True)
+            Solution(SOLVED, q, position_error, direction_error, None, 0, redundant)
+            for q, (position_error, direction_error) in zip(rows, errors.tolist(), strict=True)
         ]
+        if not complete and not redundant:
+            for solution, moves in zip(found, self.movable(goal, rows), strict=True):
+                solution.self_motion = moves
         return Solutions(found, complete)
 
     def movable(self, goal: Goal, rows: Array) -> list[bool]:

@@ -58,6 +58,12 @@ def recognise(arm: Arm) -> ClosedForm | None:
     return _recognised(arm.joints, arm.tool) if arm.n == 5 and _is_simple(arm) else None
 
 
+def formula_model(arm: Arm, form: ClosedForm, options: Array) -> Array:
+    """Return arm, its form and the options of the search as kernels.nearest_by_formula takes them, in a row."""
+    parts = arm.joints, arm.tool, arm.limits, form.constants, options
+    return np.concatenate([part.ravel() for part in parts])
+
+
 def recognise_without_roll(arm: Arm) -> ClosedForm | None:
     """Return the form of an arm of four joints, axes 2, 3, 4 parallel, with a roll about its tool added."""
     if arm.n != 4 or not _is_simple(arm):

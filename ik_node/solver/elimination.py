@@ -794,6 +794,7 @@ class Elimination:
         self._arm, self._options = arm, options
         self._unlimited = frozen(np.array([[-np.inf], [np.inf]]) * np.ones(arm.n))
         self._has_idle = bool(arm.idle.any())
+        self._forms: dict[bool, tuple[EliminationForm, ...]] = {}  # those of FORMS, found faster
         self._level = _constant_axis(arm)
 
     def _directed(self, goal: Array) -> Array:
@@ -811,11 +812,13 @@ class Elimination:
     def forms(self, goal: Array) -> tuple[EliminationForm, ...]:
         """Return the forms for goals such as goal (9,), in the order in which they are tried."""
         direction = not math.isnan(self._directed(goal)[DIRECTION])
-        with FORMS_LOCK:
-            known = FORMS.setdefault(self._arm, {})
-            if direction not in known:
-                known[direction] = tuple(map(partial(self._tried, direction), forms_of(self._arm, direction)))
-            return known[direction]
+        if direction not in self._forms:
+            with FORMS_LOCK:
+                known = FORMS.setdefault(self._arm, {})
+                if direction not in known:
+                    known[direction] = tuple(map(partial(self._tried, direction), forms_of(self._arm, direction)))
+                self._forms[direction] = known[direction]
+        return self._forms[direction]
 
     def _tried(self, direction: bool, form: EliminationForm) -> EliminationForm:
         """Return form, marked inconclusive if it misses the configuration of some goal."""

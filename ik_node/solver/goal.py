@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ik_node import kernels
 from ik_node.checks import UNIT_TOLERANCE, Array, real_array, three_floats, unit_floats
 from ik_node.errors import LARGEST, InputError, safe_repr
+from ik_node.kernels.arrays import DIRECTION, LATERAL
 
 
 class Status(enum.Enum):
@@ -22,6 +24,9 @@ class Status(enum.Enum):
     SOLVED = 'solved'  # both tolerances met within the limits, checked by FK at the returned q
     UNREACHABLE = 'unreachable'  # shown to be impossible
     NOT_FOUND = 'not found'  # the search or its time ran out; nothing is proven
+
+
+SOLVED = Status.SOLVED  # looking it up in the enumeration takes longer
 
 
 class Cause(enum.Enum):
@@ -170,11 +175,18 @@ class Goal:
     ) -> None:
         if lateral is not None and direction is None:
             raise InputError('lateral needs a direction, got direction=None')
-        self.packed = np.array(
-            _place(position)
-            + (ABSENT if direction is None else unit_floats('direction', direction))
-            + (ABSENT if lateral is None else unit_floats('lateral', lateral))
+        self.packed = packed = UNASKED.copy()
+        is_read = (
+            kernels.pack_position(position, LARGEST, packed)
+            and (direction is None or kernels.pack_direction(direction, DIRECTION, UNIT_TOLERANCE, packed))
+            and (lateral is None or kernels.pack_direction(lateral, LATERAL, UNIT_TOLERANCE, packed))
         )
+        if not is_read:  # other kinds of numbers, which are converted, or wrong ones, which are named
+            self.packed = np.array(
+                _place(position)
+                + (ABSENT if direction is None else unit_floats('direction', direction))
+                + (ABSENT if lateral is None else unit_floats('lateral', lateral))
+            )
 
     @classmethod
     def unpacked(cls, packed: Array) -> Goal:
@@ -209,6 +221,7 @@ class Goal:
 
 
 ABSENT = (math.nan, math.nan, math.nan)
+UNASKED = np.array(3 * ABSENT)
 
 
 def _place(value: Any) -> tuple[float, float, float]:

@@ -14,8 +14,8 @@ from ik_node.checks import Array
 from ik_node.kernels.arrays import DIRECTION, LATERAL, POSITION_TOLERANCE
 from ik_node.model.arm import Arm, frozen
 from ik_node.model.ball import Ball, Order
-from ik_node.solver.closed_form import NO_FORM, RESIDUAL_MARGIN, ROLL_TOLERANCE, ClosedForm, Family
-from ik_node.solver.goal import Cause, Goal, Reason, Solution, Status
+from ik_node.solver.closed_form import RESIDUAL_MARGIN, ROLL_TOLERANCE, ClosedForm, Family
+from ik_node.solver.goal import SOLVED, Cause, Goal, Reason, Solution, Status
 from ik_node.solver.restarts import RandomRestarts, SearchResult
 from ik_node.solver.unreachable import NearMiss, UnreachableGoals, nearest_miss
 from ik_node.steady import steady
@@ -79,7 +79,6 @@ def _without_balls(arm: Arm) -> Array:
 
 
 LIMIT_MARGIN = 1e-4  # rad: if a solution exceeds limits by less, algebra is not conclusive
-SOLVED = Status.SOLVED  # looking it up in the enumeration takes longer
 NO_SEARCH = SearchResult(False, math.inf, math.inf, 0)
 NEARBY = 8  # goals nearby whose solutions are starts
 AWAY = 4.0  # times the tolerances: how far these goals are
@@ -132,8 +131,7 @@ class Pipeline:
     ) -> None:
         self.form, self.search, self.shells = form, search, unreachable.shells
         self._elimination, self._closest, self._unreachable = elimination, closest, unreachable
-        self._arm = arm = search.arm
-        self._redundant = arm.n > arm.effective_dof
+        self._arm = search.arm
         self.trusted = form is not None and form.exact
         # Whether the closest configuration by formula decides which positions, without a direction, are
         # reachable: its error is off by no more than the geometry is, which is below RESIDUAL_MARGIN.
@@ -141,30 +139,14 @@ class Pipeline:
             form is not None and form.family is Family.PARALLEL_ROLL and form.deviation < ROLL_TOLERANCE
         )
         self._algebra_decides: dict[bool, bool] = {}  # of goals without direction, and of others
-        constants = NO_FORM if form is None else form.constants
-        parts = arm.joints, arm.tool, arm.limits, constants, search.options
-        self._model = np.concatenate([part.ravel() for part in parts])  # writable, as the kernel takes it
         rng = np.random.default_rng((search.random_seed, NEARBY))
         turns = rng.normal(size=(2, NEARBY, 3))
         self._shifts = AWAY * turns / np.linalg.norm(turns, axis=2)[:, :, None]
 
-    def nearest_by_formula(self, packed: Array, q: Array) -> Solution | bool:
-        """Return the solution of goal (9,) by the closed form that is nearest to q (n,); q becomes it.
-
-        Without a solution, whether the closed form excludes one. Takes a few microseconds and ends most
-        goals, so it runs before a Task is made.
-        """
-        if self.form is None or math.isnan(packed[DIRECTION]):
-            return False
-        solved, position_error, direction_error, regular = kernels.nearest_by_formula(self._model, packed, q)
-        if solved:
-            return Solution(SOLVED, q, position_error, direction_error, None, 0, self._redundant)
-        return regular and self.trusted
-
     def __call__(self, goal: Goal, seed: Array, excluded: bool, budget: float) -> Solution:
-        """Solve goal from seed (n,) within a time budget [s], after nearest_by_formula.
+        """Solve goal from seed (n,) within a time budget [s], after the closed form.
 
-        excluded: what that returned.
+        excluded: whether that shows that there is no solution.
         """
         near_miss = None
         if excluded:

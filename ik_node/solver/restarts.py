@@ -81,7 +81,7 @@ class RandomRestarts:
         self.restarts = restarts
         self.random_seed = random_seed
         self._name, self._kernel, self.is_lm = method, f'search_{method}', method == 'lm'
-        self._first_state = np.array([random_seed], dtype=np.uint64)
+        self.first_state = np.array([random_seed], dtype=np.uint64)
         self.options = search_options(
             method, arm.reach, position_tolerance, direction_tolerance, schedule, method_options
         )
@@ -120,7 +120,7 @@ class RandomRestarts:
         """
         model = self._model if limits is None else (*self._model[:2], limits)
         restarts_allowed = self.restarts if max_restarts is None else min(max_restarts, self.restarts)
-        search, state = self._search(), self._first_state.copy()
+        search, state = self._search(), self.first_state.copy()
         now = np.empty(len(q))
         first, part = 0, self._part if kernels.ready() else 1
         while True:
@@ -165,7 +165,7 @@ class RandomRestarts:
         decreasing weight of the direction, the penalty form of the lexicographic problem. More starts follow
         while the position is not met and not known to be out of reach. deadline: as for search.
         """
-        options, state, search = self.options.copy(), self._first_state.copy(), self._search()
+        options, state, search = self.options.copy(), self.first_state.copy(), self._search()
         options[[ITERATIONS, STALL]] = self.method.thorough
         now = np.empty(len(q))
         starts, max_starts = self.method.starts
@@ -211,7 +211,7 @@ class RandomRestarts:
             options[WEIGHT] = self.weight * weight
             _, position_error, direction_error, _ = search(
                 self.arm.joints, self.arm.tool, limits, goal.packed, options, self.table, 0, 1,
-                self._first_state.copy(), now, q,
+                self.first_state.copy(), now, q,
             )  # fmt: skip
         return position_error, direction_error
 

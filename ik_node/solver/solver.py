@@ -17,8 +17,9 @@ from ik_node.errors import InputError, KernelError, safe_repr
 from ik_node.kernels.arrays import LATERAL
 from ik_node.model.arm import Arm
 from ik_node.solver.all_solutions import AllSolutions
-from ik_node.solver.closed_form import NO_FORM, ClosedForm, recognise, recognise_without_roll
+from ik_node.solver.closed_form import NO_FORM, ClosedForm, formula_model, recognise, recognise_without_roll
 from ik_node.solver.goal import (
+    SOLVED,
     BatchSolution,
     Cause,
     Goal,
@@ -370,8 +371,8 @@ class IkSolver:
         self._all_solutions = AllSolutions(arm, form, self.elimination, self.self_motions, search, unreachable)
         self._tracker = Tracker(arm, form, search.options)
         self._roll = SpareRoll(arm, search.met)
-        # Fewer look-ups for most goals, which take 3 us.
-        self._nearest, self._follow = self._pipeline.nearest_by_formula, self._tracker.advance
+        self._model = None if form is None else formula_model(arm, form, search.options)
+        self._redundant = arm.n > arm.effective_dof
 
     def __reduce__(self) -> tuple[partial[IkSolver], tuple[Arm]]:
         """Copy and unpickle by the arguments of the constructor."""
@@ -397,15 +398,26 @@ class IkSolver:
         """
         if not isinstance(goal, Goal):  # a call for each goal would cost a hundredth of solving it
             checked_goal(goal)
-        q, packed, budget = self._start(seed), goal.packed, self._time_budget
+        packed, budget = goal.packed, self._time_budget
         if time_budget is not None:
             budget = positive('time_budget', time_budget, finite=False)
-        solution = self._nearest(packed, q)
-        if solution is True or solution is False:
-            solution = self._pipeline(goal, q, solution, budget)
-        if math.isnan(packed[LATERAL]):
-            return solution
-        return self._roll.aligned(goal, self._start(seed), solution)
+        solution, excluded = None, False
+        if self._model is not None:  # two microseconds, and most goals end here
+            q = np.empty(self.arm.n)
+            given = self.arm.middle if seed is None else seed
+            found = kernels.nearest_by_formula(given, self._model, packed, q)
+            if found is None:
+                found = kernels.nearest_by_formula(self._start(seed), self._model, packed, q)
+            solved, position_error, direction_error, decided = found
+            if solved:
+                solution = Solution(SOLVED, q, position_error, direction_error, None, 0, self._redundant)
+                if decided:
+                    return solution
+            excluded = decided and self._pipeline.trusted
+        start = self._start(seed)
+        if solution is None:
+            solution = self._pipeline(goal, start, excluded, budget)
+        return solution if math.isnan(packed[LATERAL]) else self._roll.aligned(goal, start, solution)
 
     def align_lateral(self, goal: Goal, seed: ArrayLike, solution: Solution) -> Solution:
         """Return solution, its spare roll turned towards goal.lateral, near seed (n,), with lateral_error.
@@ -500,7 +512,7 @@ class IkSolver:
         now = arm.checked(q, 'q')
         last = now.copy() if before is None else arm.checked(before, 'before')
         solve = self.solve if time_budget is None else partial(self.solve, time_budget=time_budget)
-        solution = self._follow(goal, now, last, solve)
+        solution = self._tracker.advance(goal, now, last, solve)
         if math.isnan(goal.packed[LATERAL]) or solution.status is not Status.SOLVED:
             return solution
         return self._roll.aligned(goal, last, solution)

@@ -28,7 +28,7 @@ from math import sqrt, tan
 
 import numpy as np
 
-from ik_node.kernels.language import B0, B1, F0, F1, F2, F3, I0, I1, I2, R1, R2, U1, specialised
+from ik_node.kernels.language import B0, B1, F0, F1, F2, F3, I0, I1, I2, R1, R2, U1, V1, specialised
 
 SCALE, COUNT, NAMES, ROWS = 2.5, 3, (1, 4, 9), ((1.0, 2.0), (3.0, 4.0))
 
@@ -253,6 +253,13 @@ def arrays_out(n: I0):
     return found, n
 
 
+def numbers(values: V1, a: F0):
+    total = 0.0
+    for i in range(values.shape[0]):
+        total += a * values[i]
+    return values.shape[0], total
+
+
 def nothing(values: F1):
     for i in range(values.shape[0]):
         values[i] = -values[i]
@@ -401,6 +408,47 @@ def test_wrong_arguments_are_errors_in_one_sentence(pair):
     with pytest.raises(TypeError):
         c.parts('x')
     assert c.read_only(frozen, np.eye(2)) == 1.0
+
+
+def test_numbers_of_a_list_tuple_or_array_are_read(pair):
+    for row in ((0.5, -0.0, math.nan), (1, 2.5, 10**300), (), (7.0,) * 16):
+        array = np.array(row, float)
+        array.flags.writeable = False
+        same(pair, 'numbers', (array, 2.0))
+        for given in (row, list(row), list(array)):
+            assert repr(pair[1].numbers(given, 2.0)) == repr(pair[1].numbers(array, 2.0))
+
+
+@pytest.mark.parametrize(
+    'given',
+    [
+        'abc',
+        None,
+        1.0,
+        [True, 1.0],
+        [1.0, '2'],
+        [1.0, None],
+        [10**400],
+        [1j],
+        [[1.0]],
+        [1.0] * 17,
+        (np.float32(1.0),),
+        np.zeros(3, np.float32),
+        np.zeros(3, int),
+        np.zeros(3, '>f8'),
+        np.zeros((1, 3)),
+        np.zeros(6)[::2],
+        np.ma.zeros(3),
+        np.frombuffer(bytes(25), offset=1),
+        {1.0: 2.0},
+    ],
+    ids=repr,
+)
+def test_other_numbers_are_left_to_the_caller(pair, given):
+    """None, and no error that would appear at the next call."""
+    _, c = pair
+    assert c.numbers(given, 2.0) is None
+    assert c.numbers([1.0], 2.0) == (1, 2.0)
 
 
 def test_what_is_not_translated_is_refused_with_its_line(tmp_path):

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ik_node import kernels
+from ik_node import Goal, kernels
 from ik_node.kernels import build, native
 from ik_node.kernels.native import Stage
 
@@ -84,6 +84,16 @@ def test_they_are_compiled_once_and_then_replace_the_plain_ones(folder, compiled
     assert (state.stage, state.compiled, len(compiled)) == (Stage.READY, False, 1)
     assert native.ready()
     assert str(native.find()).startswith(str(folder))
+
+
+def test_plain_kernels_read_arrays_and_leave_other_numbers_to_the_caller(folder):  # noqa: ARG001
+    out = np.zeros(2)
+    for given in (A.tolist(), np.array([1, 2]), A[None], 'ab'):
+        assert kernels.read_finite(given, out) is None
+    assert kernels.read_finite(A, out)
+    assert out.tolist() == A.tolist()
+    assert Goal([1, 2.5, 3], (0.0, 0.6, 0.8)).packed[:6].tolist() == [1.0, 2.5, 3.0, 0.0, 0.6, 0.8]
+    assert native.state().stage is Stage.PLAIN
 
 
 def test_the_file_is_named_by_all_sources(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import os
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -63,6 +64,27 @@ def test_nearly_unit_directions_are_normalised(length, vector):
     goal = Goal((0, 0, 0), unit * length)
     assert abs(np.linalg.norm(goal.direction) - 1) < 4e-16
     np.testing.assert_allclose(goal.direction, unit, rtol=0, atol=1e-15)
+
+
+FORMS = {
+    'tuple': tuple,
+    'list of NumPy': lambda row: list(np.array(row)),
+    'array': np.array,
+    'apart': lambda row: np.repeat(row, 2)[::2],
+    'fractions': lambda row: list(map(Fraction, row)),
+    'generator': iter,
+}
+
+
+@pytest.mark.parametrize('form', FORMS.values(), ids=FORMS)
+def test_numbers_in_any_form_are_the_same_goal_and_seed_in_all_bits(solver, form):
+    """Some are read by a kernel, others are converted first."""
+    position, direction, lateral, seed = [0.1, -0.2, 0.3], [0.6004, 0.0, -0.8], [0.0, 1.0003, 0.1 / 7], [0.1] * 5
+    goal, other = Goal(position, direction, lateral), Goal(form(position), form(direction), form(lateral))
+    assert goal.packed.tobytes() == other.packed.tobytes()
+    if form is not iter:
+        one, two = solver.solve(goal, seed), solver.solve(other, form(seed))
+        assert (one.q.tobytes(), one.position_error) == (two.q.tobytes(), two.position_error)
 
 
 def test_a_goal_is_a_copy_in_double_precision_that_cannot_be_changed():

@@ -17,13 +17,16 @@ extern PyObject *PyObject_GetAttrString(PyObject *, const char *);
 extern PyObject *PyObject_CallFunction(PyObject *, const char *, ...);
 extern PyObject *PyFloat_FromDouble(double), *PyLong_FromLongLong(long long), *PyBool_FromLong(long);
 extern PyObject *PyTuple_New(Py_ssize_t);
+extern PyObject *PyTuple_GetItem(PyObject *, Py_ssize_t), *PyList_GetItem(PyObject *, Py_ssize_t);
+extern Py_ssize_t PyTuple_Size(PyObject *), PyList_Size(PyObject *);
 extern int PyTuple_SetItem(PyObject *, Py_ssize_t, PyObject *), PyObject_IsTrue(PyObject *);
 extern double PyFloat_AsDouble(PyObject *);
 extern long long PyLong_AsLongLong(PyObject *);
 extern PyObject *PyErr_Format(PyObject *, const char *, ...), *PyErr_Occurred(void), *PyErr_NoMemory(void);
+extern void PyErr_Clear(void);
 extern void *PyEval_SaveThread(void);
 extern void PyEval_RestoreThread(void *);
-extern PyObject *PyExc_TypeError, _Py_NoneStruct;
+extern PyObject *PyExc_TypeError, _Py_NoneStruct, PyTuple_Type, PyList_Type, PyFloat_Type, PyLong_Type;
 extern void Py_DecRef(PyObject *), Py_IncRef(PyObject *);
 
 typedef struct {
@@ -31,7 +34,7 @@ typedef struct {
 } ik_ndarray;
 typedef struct { PyObject base; PyObject *scalar; char kind, type, order; } ik_dtype;
 #define WRITEABLE 0x400
-static PyObject *ik_ndarray_type, *ik_empty;
+static PyObject *ik_ndarray_type, *ik_empty, *ik_float64;
 
 /* Return an argument as an array, or 0 with TypeError where it is not what the kernel takes. */
 static const ik_ndarray *ik_array(
@@ -62,6 +65,37 @@ static const ik_ndarray *ik_array(
         return 0;
     }
     return array;
+}
+
+/* Read an array, list or tuple of numbers: a view of the array, else of copies in room. Whether that worked. */
+#define IK_MAX_NUMBERS 16
+static int ik_read_numbers(PyObject *given, real *room, ik_f1 *numbers)
+{
+    if (given->type == ik_ndarray_type) {
+        const ik_ndarray *array = (const ik_ndarray *)given;
+        const ik_dtype *dtype = (const ik_dtype *)array->dtype;
+        if (array->rank != 1 || dtype->type != 'd' || dtype->order == '>' || (intptr_t)array->data % 8 != 0) return 0;
+        if (array->sizes[0] > 1 && array->strides[0] != 8) return 0;
+        numbers->p = (real *)array->data;
+        numbers->n0 = array->sizes[0];
+        return 1;
+    }
+    const int is_list = given->type == &PyList_Type;
+    if (!is_list && given->type != &PyTuple_Type) return 0;
+    const Py_ssize_t count = is_list ? PyList_Size(given) : PyTuple_Size(given);
+    if (count > IK_MAX_NUMBERS) return 0;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        PyObject *item = is_list ? PyList_GetItem(given, k) : PyTuple_GetItem(given, k);
+        if (item->type != &PyFloat_Type && item->type != ik_float64 && item->type != &PyLong_Type) return 0;
+        room[k] = PyFloat_AsDouble(item);
+        if (room[k] == -1.0 && PyErr_Occurred()) { /* a whole number beyond 1.8e308 */
+            PyErr_Clear();
+            return 0;
+        }
+    }
+    numbers->p = room;
+    numbers->n0 = count;
+    return 1;
 }
 
 /* One arena for each thread: a kernel gives back all that it took, so the next one begins anew. The blocks are
@@ -121,6 +155,8 @@ static PyObject *ik_new_ndarray2(ik_f2 a)
         if (!numpy || pthread_key_create(&ik_at_end, ik_free)) return 0;                        \
         ik_ndarray_type = PyObject_GetAttrString(numpy, "ndarray");                             \
         ik_empty = PyObject_GetAttrString(numpy, "empty");                                      \
+        ik_float64 = PyObject_GetAttrString(numpy, "float64");                                  \
         Py_DecRef(numpy);                                                                       \
-        return ik_ndarray_type && ik_empty ? PyModule_Create2(&ik_module, ABI_VERSION) : 0;     \
+        const int is_known = ik_ndarray_type && ik_empty && ik_float64;                         \
+        return is_known ? PyModule_Create2(&ik_module, ABI_VERSION) : 0;                        \
     }

@@ -23,7 +23,7 @@ BOXED = {'f': 'PyFloat_FromDouble', 'i': 'PyLong_FromLongLong', 'b': 'PyBool_Fro
 # These take less time than it takes to give up the GIL and get it back.
 QUICK = (
     'forward jacobian goal_errors out_of_reach nearest_by_formula best_row least_possible largest_move drift '
-    'note_demand fit_parabola serve_lateral start_within blend_limits chase'
+    'note_demand fit_parabola serve_lateral start_within blend_limits chase read_finite pack_position pack_direction'
 )
 
 
@@ -39,7 +39,7 @@ def signature(kernel: FunctionType) -> dict[str, str]:
 
 def type_of(kind: str) -> Type:
     """Return the type of an argument from its annotation."""
-    element, rank = 'f' if kind[0] == 'r' else kind[0], int(kind[1])
+    element, rank = 'f' if kind[0] in 'rv' else kind[0], int(kind[1])
     return dynamic(element, rank) if rank else element
 
 
@@ -98,6 +98,12 @@ def _wrapper(kernel: str, function: Function, kinds: Mapping[str, str]) -> str:
 
 def _argument(kernel: str, argument: str, name: str, index: int, kind: str) -> list[str]:
     element, rank = 'f' if kind[0] == 'r' else kind[0], int(kind[1])
+    if element == 'v':
+        return [
+            f'    real {name}_room[IK_MAX_NUMBERS];',
+            f'    ik_f1 {name};',
+            f'    if (!ik_read_numbers(given_[{index}], {name}_room, &{name})) return ik_none();',
+        ]
     if rank == 0:
         failed = f'{name} == -1' if element != 'b' else f'{name} < 0'
         number = 'int' if element == 'b' else c_type(element)
