@@ -12,6 +12,7 @@ MAX_SWEEPS = 80  # per eigenvalue; ten are rare
 PATIENCE = 25  # sweeps after which an entry counts as zero beside the whole matrix, not its neighbours
 UNUSUAL = (10, 20, 30, 50)  # sweeps after which a shift of another kind breaks a cycle
 TINY = 2.3e-16
+MIN_COLUMN = 1e-150  # length of a column below which nothing is left to turn
 
 
 @compiled
@@ -90,37 +91,43 @@ def double_step(a, low, high, trace, product):
             x, y, z = a[k, k - 1], a[k + 1, k - 1], a[k + 2, k - 1] if three else 0.0
         elif not three:
             z = 0.0
-        size = abs(x) + abs(y) + abs(z)
-        if size == 0.0:
-            continue
-        x, y, z = x / size, y / size, z / size
         length = sqrt(x * x + y * y + z * z)
+        if not length > MIN_COLUMN:
+            continue
         if x < 0.0:
             length = -length
         if k > start:
-            a[k, k - 1] = -length * size
+            a[k, k - 1] = -length
             a[k + 1, k - 1] = 0.0
             if three:
                 a[k + 2, k - 1] = 0.0
         elif start > low:
             a[k, k - 1] = -a[k, k - 1]
         x += length
-        u, v, w = x / length, y / length, z / length
-        y, z = y / x, z / x
-        for j in range(k, high + 1):
-            total = a[k, j] + y * a[k + 1, j]
-            if three:
-                total += z * a[k + 2, j]
+        scale = 1.0 / length
+        u, v, w = x * scale, y * scale, z * scale
+        scale = 1.0 / x
+        y, z = y * scale, z * scale
+        if three:
+            for j in range(k, high + 1):
+                total = a[k, j] + y * a[k + 1, j] + z * a[k + 2, j]
+                a[k, j] -= total * u
+                a[k + 1, j] -= total * v
                 a[k + 2, j] -= total * w
-            a[k + 1, j] -= total * v
-            a[k, j] -= total * u
-        for i in range(low, min(high, k + 3) + 1):
-            total = u * a[i, k] + v * a[i, k + 1]
-            if three:
-                total += w * a[i, k + 2]
+            for i in range(min(high, k + 3), low - 1, -1):  # first what the next reflection waits for
+                total = u * a[i, k] + v * a[i, k + 1] + w * a[i, k + 2]
+                a[i, k] -= total
+                a[i, k + 1] -= total * y
                 a[i, k + 2] -= total * z
-            a[i, k + 1] -= total * y
-            a[i, k] -= total
+        else:
+            for j in range(k, high + 1):
+                total = a[k, j] + y * a[k + 1, j]
+                a[k, j] -= total * u
+                a[k + 1, j] -= total * v
+            for i in range(high, low - 1, -1):
+                total = u * a[i, k] + v * a[i, k + 1]
+                a[i, k] -= total
+                a[i, k + 1] -= total * y
 
 
 @compiled
@@ -136,7 +143,7 @@ def eigenvalues(a, n, real, imaginary):
     for i in range(n):
         for j in range(max(i - 1, 0), n):
             norm += abs(a[i, j])
-    if not norm < 1e300:  # NaN too
+    if not norm < 1e70:  # NaN too; squares of squares must not overflow
         return False
     high, sweeps, shifted = n - 1, 0, 0.0
     while high >= 0:

@@ -92,7 +92,7 @@ def test_the_header_has_the_bits_of_the_kernels(name, tmp_path):
         frames = arm.frames(seed)
         assert np.array_equal(answers.forward[k], frames[-3:-1].ravel())
         if model.by_formula:
-            met, *errors, _ = kernels.nearest_by_formula(solver._pipeline._model, packed, q)
+            met, *errors, _ = kernels.nearest_by_formula(seed, solver._model, packed, q)
             count, regular = kernels.formula_solutions(
                 arm.joints, arm.tool, arm.limits, arm.period, model.constants, packed, options, seed, found
             )

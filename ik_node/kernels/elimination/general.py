@@ -11,7 +11,8 @@ angle, or the displacement of a prismatic joint. The kernels then do for each go
    x1^i x2^j (i to 3, j to 2). Their matrix K(x3) is singular at every solution.
 2. companion: det K(x3) = 0 as an eigenvalue problem (Manocha and Canny 1994). Theirs has 24 rows, of which 8
    belong to no solution; here four of the equations are of degree 1 in x3, and 16 rows are left.
-3. For each real x3: x1 and x2 from the null vector of K(x3), joints 4 and 5 from the nine dimensions.
+3. monomials_at: for each real x3, x1 and x2 from the null vector of K(x3); then joints 4 and 5 from the nine
+   dimensions.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from .layout import (
 )
 
 MONOMIALS = 12
+EQUATION_COUNT = 6
 MOST = 20  # rows of the eigenvalue problem
 ROTATIONS = 4
 
@@ -216,40 +218,69 @@ def companion(linear, squares, lines, constants, work, right, out):
 
 
 @compiled
-def null_vector(matrix, order, out):
-    """Write what matrix (12, 12) takes most nearly to zero into out (12,).
+def eliminate(matrix, pivots, order):
+    """Bring matrix (m, n) to triangular form in its first columns, as many as pivots, with complete pivoting.
 
-    Elimination with complete pivoting; the last pivot is taken for zero. matrix is destroyed, order (12,)
-    is scratch.
+    order (n,) then says of which unknown each column is. In place.
     """
-    for j in range(MONOMIALS):
+    m, n = matrix.shape[0], matrix.shape[1]
+    for j in range(n):
         order[j] = j
-    # forward: the largest entry that is left becomes the pivot, order[k] is the unknown of column k
-    for k in range(MONOMIALS - 1):
-        row, column, size = k, k, -1.0
-        for i in range(k, MONOMIALS):
-            for j in range(k, MONOMIALS):
+    for k in range(pivots):
+        row, column, size = k, k, 0.0
+        for i in range(k, m):
+            for j in range(k, n):
                 if abs(matrix[i, j]) > size:
                     row, column, size = i, j, abs(matrix[i, j])
-        if not size > 0.0:
+        if size == 0.0:
             break
-        for j in range(MONOMIALS):
+        for j in range(k, n):
             matrix[k, j], matrix[row, j] = matrix[row, j], matrix[k, j]
-        for i in range(MONOMIALS):
+        for i in range(m):
             matrix[i, k], matrix[i, column] = matrix[i, column], matrix[i, k]
         order[k], order[column] = order[column], order[k]
-        for i in range(k + 1, MONOMIALS):
-            share = matrix[i, k] / matrix[k, k]
+        inverse = 1.0 / matrix[k, k]
+        for i in range(k + 1, m):
+            share = matrix[i, k] * inverse
             if share != 0.0:
-                for j in range(k + 1, MONOMIALS):
+                for j in range(k + 1, n):
                     matrix[i, j] -= share * matrix[k, j]
-    # backward: the unknown of the last pivot, which is zero at an eigenvalue, is free
-    out[int(order[MONOMIALS - 1])] = 1.0
-    for k in range(MONOMIALS - 2, -1, -1):
-        value = 0.0
-        for j in range(k + 1, MONOMIALS):
-            value -= matrix[k, j] * out[int(order[j])]
-        out[int(order[k])] = value / matrix[k, k] if matrix[k, k] != 0.0 else 0.0
+
+
+@compiled
+def write_null_vector(matrix, pivots, free, order, out):
+    """Write into out (n,) what an eliminated matrix takes to zero: the unknown of column free is 1, of others 0."""
+    for j in range(pivots, out.shape[0]):
+        out[order[j]] = 1.0 if j == free else 0.0
+    for k in range(pivots - 1, -1, -1):
+        value = matrix[k, free]
+        for j in range(k + 1, pivots):
+            value += matrix[k, j] * out[order[j]]
+        out[order[k]] = -value / matrix[k, k] if matrix[k, k] != 0.0 else 0.0
+
+
+@compiled
+def monomials_at(matrix, basis, pair, order, weights, out):
+    """Write the monomials (12,) that matrix (6, 9), the equations at an eigenvalue, takes most nearly to zero.
+
+    Both their first nine and, as the equations times x1 say, their last nine are in its null space: basis
+    (3, 9). What they share is six equations in the weights of basis for either: pair (6, 6) is singular, and
+    its last pivot is taken for zero. matrix is destroyed; pair, order (9,) and weights (6,) are scratch.
+    """
+    eliminate(matrix, EQUATION_COUNT, order)
+    for k in range(3):
+        write_null_vector(matrix, EQUATION_COUNT, EQUATION_COUNT + k, order, basis[k])
+        for i in range(6):
+            pair[i, k], pair[i, 3 + k] = basis[k, 3 + i], -basis[k, i]
+    eliminate(pair, 5, order[:6])
+    write_null_vector(pair, 5, 5, order[:6], weights)
+    for j in range(MONOMIALS):
+        first, column = (0, j) if j < 9 else (3, j - 3)
+        out[j] = (
+            weights[first] * basis[0, column]
+            + weights[first + 1] * basis[1, column]
+            + weights[first + 2] * basis[2, column]
+        )
 
 
 @compiled
@@ -309,18 +340,19 @@ def replace_roll(form, goal, v, q):
 
 @compiled
 def write_matrix(x, linear, squares, lines, constants, out):
-    """Write the polynomial matrix at x into out (12, 12), each row scaled to a largest entry of 1."""
-    for i in range(MONOMIALS):
-        largest = 0.0
-        for j in range(MONOMIALS):
+    """Write the six equations at x into out (6, 9), each row scaled to a largest entry of 1."""
+    for k in range(EQUATION_COUNT):
+        i, largest = 2 * k, 0.0  # the row behind is the same equation times x1
+        for j in range(9):
             value = lines[i, j] * x + constants[i, j]
             if i >= linear:
                 value += squares[i, j] * x * x
-            out[i, j] = value
+            out[k, j] = value
             largest = max(largest, abs(value))
         if largest > 0.0:
-            for j in range(MONOMIALS):
-                out[i, j] /= largest
+            scale = 1.0 / largest
+            for j in range(9):
+                out[k, j] *= scale
 
 
 @compiled
@@ -334,7 +366,8 @@ def general_candidates(form, goal, out):
     right, pencil = np.empty((MONOMIALS, MOST)), np.empty((MOST, MOST))
     real, imaginary = np.empty(MOST), np.empty(MOST)
     target, g, at, tip = np.empty(6), np.empty(6), np.empty(6), np.empty(6)
-    m, q, vector, order = np.empty(15), np.empty(5), np.empty(MONOMIALS), np.empty(MONOMIALS)
+    m, q, vector, weights = np.empty(15), np.empty(5), np.empty(MONOMIALS), np.empty(6)
+    left, basis, pair, order = np.empty((6, 9)), np.empty((3, 9)), np.empty((6, 6)), np.empty(9, np.int64)
     linear = 2 * int(form[0, LINEAR])
     slides = form[JOINTS + 2, SLIDING] != 0.0
     scaled_goal(form, goal, target, g)
@@ -363,8 +396,8 @@ def general_candidates(form, goal, out):
             continue
         if count == out.shape[0]:
             return count, -1
-        write_matrix(x, linear, squares, lines, constants, matrix)
-        null_vector(matrix, order, vector)
+        write_matrix(x, linear, squares, lines, constants, left)
+        monomials_at(left, basis, pair, order, weights, vector)
         q[0] = monomial_ratio(vector, 3, form[JOINTS])
         q[1] = monomial_ratio(vector, 1, form[JOINTS + 1])
         # joint 3: the turn of the parameter taken back
