@@ -19,6 +19,7 @@ _COMPILED = {
     'closest': 'best_row closest_out_of_reach closest_parallel keep_unused_joints least_possible '
     'meet_tolerances multistart nearest_positions rank_starts wrap_rows_into_limits',
     'elimination.solutions': 'eliminated',
+    'lanes': 'nearest_in_lanes',
     'methods.ccd': 'local_ccd search_ccd',
     'methods.dls': 'local_dls search_dls',
     'methods.fabrik': 'local_fabrik search_fabrik',

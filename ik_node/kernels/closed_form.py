@@ -48,24 +48,28 @@ from .polynomials import quartic_roots
 
 
 @compiled
-def add_pair(limits, seed, c1, s1, q5, c5, s5, pairs, count):
-    """Insert values of joints 1 and 5 into pairs (k, 7), unless a limit is in the way; returns the new count.
+def set_pair(limits, seed, c1, s1, q5, c5, s5, row):
+    """Write values of joints 1 and 5 into row (7,) of pairs.
 
-    A row is (larger move from seed, q1, its cosine and sine, q5, its cosine and sine); the least move
-    comes first.
+    It is (larger move from seed, q1, its cosine and sine, q5, its cosine and sine); the move is infinite if a
+    limit is in the way.
     """
     q1 = wrap_into_limits(atan2(s1, c1), seed[0], limits[0, 0], limits[1, 0])
     q5 = wrap_into_limits(q5, seed[4], limits[0, 4], limits[1, 4])
-    if isnan(q1) or isnan(q5):
-        return count
-    move = max(abs(q1 - seed[0]), abs(q5 - seed[4]))
-    k = count
-    while k > 0 and pairs[k - 1, 0] > move:
-        copy(pairs[k - 1], pairs[k])
-        k -= 1
-    row = pairs[k]
-    row[0], row[1], row[2], row[3], row[4], row[5], row[6] = move, q1, c1, s1, q5, c5, s5
-    return count + 1
+    row[0] = inf
+    if not isnan(q1 + q5):
+        row[0] = max(abs(q1 - seed[0]), abs(q5 - seed[4]))
+    row[1], row[2], row[3], row[4], row[5], row[6] = q1, c1, s1, q5, c5, s5
+
+
+@compiled
+def nearest_pair(pairs, count):
+    """Return the row of pairs with the least move, the first of those that are EQUAL."""
+    pick, least = 0, inf
+    for k in range(MOST_PAIRS):
+        if k < count and pairs[k, 0] < least - EQUAL:
+            pick, least = k, pairs[k, 0]
+    return pick
 
 
 @compiled
@@ -116,7 +120,7 @@ def perpendicular_plane(v1, v2, n1, n2):
     pick, largest = 0, -1.0
     for k in range(4):
         left = 1.0 - v1[k] * v1[k] - v2[k] * v2[k]  # squared length of row k of the dual
-        if left > largest:
+        if left > largest + CLEAR:
             pick, largest = k, left
     if pick == 0:
         x0, x1, x2, x3 = 0.0, p23, -p13, p12
@@ -138,15 +142,17 @@ def perpendicular_plane(v1, v2, n1, n2):
 SQRT_HALF = sqrt(0.5)
 # sine of the angle between tool axis and axis 2 below which joints 2, 3, 4 hardly turn the tool
 HARDLY_TURNING = 1e-6
+CLEAR = 1e-9  # by how much what is chosen has to be more: rounding chooses nothing, nor the order of roots
 
 
 @compiled
 def planar_candidates(form, goal, pair, spare, out):
-    """Write into out the at most two configurations with joints 1 and 5 given by pair (7,).
+    """Write into out a configuration with joints 1 and 5 given by pair (7,) for each elbow; NaN first: none.
 
     Joint 1 turned back, joints 2, 3, 4 work in one plane: theta = q2 + q3 + q4 turns the tool axis
     onto the goal's, or as near as it can; what is left is the triangle of the two planar links.
-    spare (5,): an angle that is free is taken from here. Returns (how many, whether theta is determined).
+    spare (5,): an angle that is free is taken from here. Returns (whether theta is determined, by how much the tool
+    axis leaves the goal's direction along u, which no theta changes).
     """
     _, q1, c1, s1, q5, c5, s5 = pair
     w1, r1, u, r2 = form[W1], form[C1], form[U], form[C2]
@@ -173,14 +179,12 @@ def planar_candidates(form, goal, pair, spare, out):
         py + r1[1] - ey - r2[1],
         pz + r1[2] - ez - r2[2],
     )
-    count = 0
     for side in range(2):
         reached, q2, q3 = two_links(u, form[LINK1], form[LINK2], mx, my, mz, side)
-        if reached:
-            row = out[count]
-            row[0], row[1], row[2], row[3], row[4] = q1, q2, sign[1] * q3, sign[2] * (theta - q2 - q3), q5
-            count += 1
-    return count, length > HARDLY_TURNING
+        row = out[side]
+        row[1], row[2], row[3], row[4] = q2, sign[1] * q3, sign[2] * (theta - q2 - q3), q5
+        row[0] = q1 if reached else nan
+    return length > HARDLY_TURNING, abs(uv - ud)
 
 
 @compiled
@@ -191,7 +195,7 @@ def parallel_pairs(form, limits, goal, seed, work, pairs):
     1 and 5 alone meet two equations M x = r in x = (cos q1, sin q1, cos q5, sin q5). Their solutions
     x0 + N z that lie on both unit circles are the zeros of a trigonometric polynomial of degree 2.
     Where q5 is free (the tool axis is axis 5) it is seed's, and the position alone gives q1.
-    work (7, 7) is scratch. Returns the number of rows of pairs as in add_pair, -1 where the goal is
+    work (7, 7) is scratch. Returns the number of rows of pairs as in set_pair, -1 where the goal is
     singular.
     """
     w1, r1, u, w5 = form[W1], form[C1], form[U], form[W5]
@@ -228,19 +232,18 @@ def parallel_pairs(form, limits, goal, seed, work, pairs):
         other = sqrt(1.0 - ratio * ratio)
         q5 = min(max(seed[4], limits[0, 4]), limits[1, 4])
         c5, s5 = cos(q5), sin(q5)
-        count = 0
-        for side in range(1 if other == 0.0 else 2):
+        for side in range(2):
             t = other if side == 0 else -other
             c1, s1 = (bp * ratio - cp * t) / length, (cp * ratio + bp * t) / length
-            count = add_pair(limits, seed, c1, s1, q5, c5, s5, pairs, count)
-        return count
+            set_pair(limits, seed, c1, s1, q5, c5, s5, pairs[side])
+        return 1 if other == 0.0 else 2
 
     # Orthonormal rows v1, v2 of M, the larger first; x0 in their span; then N perpendicular to both.
     v1, v2, n1, n2 = work[0], work[1], work[2], work[3]
     first, second = right_d, right_p
     v1[0], v1[1], v1[2], v1[3] = bd, cd, -b5, -e5
     v2[0], v2[1], v2[2], v2[3] = bp, cp, -h5, -k5
-    if bp * bp + cp * cp + h5 * h5 + k5 * k5 > bd * bd + cd * cd + b5 * b5 + e5 * e5:
+    if bp * bp + cp * cp + h5 * h5 + k5 * k5 > (bd * bd + cd * cd + b5 * b5 + e5 * e5) * (1.0 + CLEAR):
         first, second = right_p, right_d
         v2[0], v2[1], v2[2], v2[3] = bd, cd, -b5, -e5
         v1[0], v1[1], v1[2], v1[3] = bp, cp, -h5, -k5
@@ -285,7 +288,7 @@ def parallel_pairs(form, limits, goal, seed, work, pairs):
     c, s = 1.0, 0.0
     for _ in range(8):
         value = abs(k0 + a1 * c + b1 * s + a2 * (c * c - s * s) + 2.0 * b2 * c * s)
-        if value > largest * (1.0 + 1e-9):
+        if value > largest * (1.0 + CLEAR):
             largest, cf, sf = value, -c, -s
         c, s = SQRT_HALF * (c - s), SQRT_HALF * (c + s)
     if largest < 1e-12:
@@ -300,18 +303,19 @@ def parallel_pairs(form, limits, goal, seed, work, pairs):
     quartic[2] = 2.0 * k0 - 6.0 * a2
     quartic[3] = 2.0 * b1 - 4.0 * b2
     quartic[4] = k0 - a1 + a2
-    count = 0
-    for k in range(quartic_roots(quartic, stops, roots)):
+    count = quartic_roots(quartic, stops, roots)
+    for k in range(count):
         t = roots[k]
         c, s = (1.0 - t * t) / (1.0 + t * t), 2.0 * t / (1.0 + t * t)
         c, s = radius * (c * cf - s * sf), radius * (s * cf + c * sf)
         c1, s1 = x0 + n1[0] * c + n2[0] * s, x1 + n1[1] * c + n2[1] * s
         c5, s5 = x2 + n1[2] * c + n2[2] * s, x3 + n1[3] * c + n2[3] * s
         length1, length5 = sqrt(c1 * c1 + s1 * s1), sqrt(c5 * c5 + s5 * s5)
+        pairs[k, 0] = inf
         if length1 < 0.1 or length5 < 0.1:
             continue
         c1, s1, c5, s5 = c1 / length1, s1 / length1, c5 / length5, s5 / length5
-        count = add_pair(limits, seed, c1, s1, atan2(s5, c5), c5, s5, pairs, count)
+        set_pair(limits, seed, c1, s1, atan2(s5, c5), c5, s5, pairs[k])
     return count
 
 
@@ -320,7 +324,7 @@ def wrist_pairs(form, limits, goal, seed, pairs):
     """Joint 1 of all configurations of an arm with a wrist point W that may meet goal, with seed's joint 5.
 
     Axes 4, 5 and the tool axis meet in W, so the goal says where W must be: one harmonic equation
-    for q1. Returns the number of rows of pairs as in add_pair, -1 where the goal is singular.
+    for q1. Returns the number of rows of pairs as in set_pair, -1 where the goal is singular.
     """
     w1, r1, u, w = form[W1], form[C1], form[U], form[END]
     x, y, z = wrist_point(form, goal)
@@ -336,12 +340,11 @@ def wrist_pairs(form, limits, goal, seed, pairs):
     ratio = min(max(ratio, -1.0), 1.0)
     other = sqrt(1.0 - ratio * ratio)
     q5 = min(max(seed[4], limits[0, 4]), limits[1, 4])
-    count = 0
-    for side in range(1 if other == 0.0 else 2):
+    for side in range(2):
         t = other if side == 0 else -other
         c1, s1 = (b * ratio - c * t) / length, -(c * ratio + b * t) / length
-        count = add_pair(limits, seed, c1, s1, q5, 1.0, 0.0, pairs, count)
-    return count
+        set_pair(limits, seed, c1, s1, q5, 1.0, 0.0, pairs[side])
+    return 1 if other == 0.0 else 2
 
 
 @compiled
@@ -358,7 +361,7 @@ def wrist_point(form, goal):
 
 @compiled
 def wrist_candidates(form, goal, pair, out):
-    """Write into out the at most four configurations with joint 1 given by pair (7,); return how many.
+    """Write into out the four configurations with joint 1 given by pair (7,); NaN first: there is none.
 
     The wrist point gives a planar triangle for q2 and q3. Then w4 . Rot(w5, q5) d0 = w4 . d' gives q5 and
     the turn about w4 gives q4. q4 is NaN where it is free.
@@ -372,7 +375,8 @@ def wrist_candidates(form, goal, pair, out):
     px, py, pz = rotate_axis_angle(w1, c1, -s1, x, y, z)
     dx, dy, dz = rotate_axis_angle(w1, c1, -s1, goal[DIRECTION], goal[DIRECTION + 1], goal[DIRECTION + 2])
     px, py, pz = px + r1[0] - r2[0], py + r1[1] - r2[1], pz + r1[2] - r2[2]
-    count = 0
+    for k in range(4):
+        out[k, 0] = nan
     for elbow in range(2):
         reached, q2, q3 = two_links(u, form[LINK1], form[LINK2], px, py, pz, elbow)
         if not reached:
@@ -392,20 +396,20 @@ def wrist_candidates(form, goal, pair, out):
             sine = w4[0] * (ey * fz - ez * fy) + w4[1] * (ez * fx - ex * fz) + w4[2] * (ex * fy - ey * fx)
             cosine = ex * fx + ey * fy + ez * fz - we * wf
             on_axis = sine * sine + cosine * cosine < 1e-24
-            row = out[count]
+            row = out[2 * elbow + flip]
             row[0], row[1], row[2] = q1, q2, sign[1] * q3
             row[3], row[4] = nan if on_axis else atan2(sine, cosine), atan2(s5, c5)
-            count += 1
-    return count
 
 
 PARALLEL = 1.0  # axes 2, 3, 4 parallel
 WRIST = 2.0  # axes 2, 3 parallel; axes 4, 5 and the tool axis meet in one point W
 MOST_CANDIDATES = 16
+MOST_PAIRS = 4  # of joints 1 and 5: a quartic has so many roots
 EXACT = 1e-9  # m and rad: what the formula misses by more is polished on the true model
 FREE = 1e-7  # share of the length, and rad: a joint that moves the tool by less per rad is free
 HOPELESS = 1e-2  # rad and share of the reach: what it misses by more is not a solution
 OUTSIDE = 16.0  # times the deviation [rad]: what it puts outside the limits by less may belong inside
+EQUAL = 1e-9  # rad: moves that differ by less are the same, and the first solution counts
 STAYED = 1e-3  # rad: a solution that moves no joint by more is on the branch of the seed
 NEAR = 0.1  # rad and share of the reach: the seed's own branch is looked for where its tool is this near
 TIGHT = 1e-3  # likewise, of an exact form, whose seeds must meet the goal
@@ -413,12 +417,12 @@ STEEP = 8.0  # rad per rad and share of the reach: joints that move more than th
 
 
 @compiled
-def candidates(form, limits, goal, seed, every, work, out):
+def candidates(form, limits, goal, seed, beyond, work, out):
     """Closed-form configurations for goal within the limits, each turned nearest to seed (5,).
 
-    every: all of them, else those that may be nearest to seed by the largest single joint move. Returns
-    (the number of rows of out (16, 5), whether the goal is regular for the formula: others leave joints free,
-    whose values are those of seed).
+    beyond [rad]: those whose largest single joint move from seed may be within this of the least; inf: all.
+    Returns (the number of rows of out (16, 5), whether the goal is regular for the formula: others leave joints
+    free, whose values are those of seed).
     """
     parallel = form[KIND, FAMILY] == PARALLEL
     pairs = work[7:]
@@ -429,16 +433,20 @@ def candidates(form, limits, goal, seed, every, work, out):
     if count < 0:
         return 0, False
     kept, least, regular = 0, inf, True
-    for k in range(count):
-        if pairs[k, 0] >= least and not every:
+    for _ in range(count):
+        k = nearest_pair(pairs, count)
+        if not pairs[k, 0] < least + beyond:
             break
         rows = out[kept:]
         if parallel:
-            found, determined = planar_candidates(form, goal, pairs[k], seed, rows)
+            determined, _ = planar_candidates(form, goal, pairs[k], seed, rows)
             regular = regular and determined
         else:
-            found = wrist_candidates(form, goal, pairs[k], rows)
-        for r in range(found):
+            wrist_candidates(form, goal, pairs[k], rows)
+        pairs[k, 0] = inf
+        for r in range(2 if parallel else 4):
+            if isnan(rows[r, 0]):
+                continue
             move = 0.0
             for i in range(5):
                 value = rows[r, i]
@@ -543,8 +551,8 @@ def nearest_solution(joints, tool, limits, form, goal, options, seed, q):
         for i in range(5):
             within[0, i] -= OUTSIDE * form[SIGNS, DEVIATION]
             within[1, i] += OUTSIDE * form[SIGNS, DEVIATION]
-    for every in (False, True):  # the nearest one will do, unless FK rejects it
-        count, regular = candidates(form, within, goal, seed, every, work, found)
+    for beyond in (0.0, inf):  # the nearest one will do, unless FK rejects it
+        count, regular = candidates(form, within, goal, seed, beyond, work, found)
         if count == 0:
             break
         while count > 0 and not solved:
@@ -553,13 +561,16 @@ def nearest_solution(joints, tool, limits, form, goal, options, seed, q):
                 move = 0.0
                 for i in range(5):
                     move = max(move, abs(found[k, i] - seed[i]))
-                if move < least:
+                if move < least - EQUAL:
                     best, least = k, move
             copy(found[best], q)
             clip(q, limits)
             solved, position_error, direction_error = polish_and_check(joints, tool, limits, goal, options, q, frames)
             count -= 1
-            copy(found[count], found[best])
+            for k in range(best, count):  # the others stay in order: of equal ones the first counts
+                copy(found[k + 1], found[k])
+            if beyond == 0.0:  # what was left out may be nearer than the others
+                break
         if solved:
             break
     move = largest_difference(q, seed) if solved else inf
@@ -623,7 +634,7 @@ def formula_solutions(
     work, scratch = np.empty((12, 7)), np.empty((5, 6))
     raw = np.empty((MOST_CANDIDATES, 5))
     frames = np.empty((2 * joints.shape[0] + 3, 3))
-    candidate_count, regular = candidates(form, limits, goal, seed, True, work, raw)
+    candidate_count, regular = candidates(form, limits, goal, seed, inf, work, raw)
     count = 0
     for k in range(candidate_count):
         if polish_and_check(joints, tool, limits, goal, options, raw[k], frames)[0]:

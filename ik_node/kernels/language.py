@@ -28,6 +28,8 @@ U1: TypeAlias = Any
 B1: TypeAlias = Any
 V1: TypeAlias = Any
 
+each = range  # of a loop whose turns do not depend on each other: emit/lanes.py makes several at a time
+
 Kernel = TypeVar('Kernel', bound=Callable[..., Any])
 
 

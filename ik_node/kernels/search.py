@@ -301,13 +301,14 @@ def solve_many(
 
     trusted: no descents where the formula finds nothing. shells: as in out_of_reach, goals out of
     reach are left alone. seeds (N, n), or (1, n) for all. Writes solved (N,) bool and, where that is so,
-    q (N, n) and errors (N, 2) [m, rad].
+    q (N, n) and errors (N, 2) [m, rad]; goals that are solved already are left alone too.
     """
     state = np.empty(1, np.uint64)
     now = np.empty(q.shape[1])
     for k in range(goals.shape[0]):
+        if solved[k]:
+            continue
         seed = seeds[min(k, seeds.shape[0] - 1)]
-        solved[k] = False
         if out_of_reach(shells, goals[k], options[POSITION_TOLERANCE]) != 0:
             continue
         regular = False

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import NamedTuple
@@ -15,7 +16,18 @@ from ik_node import kernels
 from ik_node.checks import Array
 from ik_node.errors import InputError, safe_repr
 from ik_node.extras import require
-from ik_node.kernels.arrays import END_AT_LAST, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT
+from ik_node.kernels.arrays import (
+    DEVIATION,
+    END_AT_LAST,
+    FAMILY,
+    ITERATIONS,
+    KIND,
+    POSITION_TOLERANCE,
+    SIGNS,
+    STALL,
+    SWITCHES,
+    WEIGHT,
+)
 from ik_node.kernels.language import specialised
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.goal import Goal
@@ -28,6 +40,10 @@ WEIGHT_PER_REACH = 0.2  # one radian weighs as much as this share of the reach
 KNOWN_POSES = 1024  # configurations with precomputed tool poses, to restart near the goal
 CLOSEST_WEIGHTS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)  # times the usual weight
 NEARBY_WEIGHTS = (1e-1, 1e-3)  # the same from a start that is close already
+
+
+LANES = 'IK_NODE_LANES'  # environment variable: how many goals of a batch are solved at once at most; 0: one by one
+MOST_LANES = 8
 
 
 class Schedule(NamedTuple):
@@ -54,6 +70,11 @@ class SearchResult(NamedTuple):
     direction_error: float
     restarts: int
     out_of_time: bool = False
+
+
+def _most_lanes() -> int:
+    given = os.environ.get(LANES, '')
+    return int(given) if given.isdecimal() else MOST_LANES
 
 
 class RandomRestarts:
@@ -149,11 +170,16 @@ class RandomRestarts:
     ) -> None:
         """Solve those of goals (N, 9) that lm solves quickly, as kernels.solve_many; none by other methods.
 
-        If search solves a goal before it first checks the clock, the bits are the same here.
+        If search solves a goal before it first checks the clock, the bits are the same here, but for goals that
+        kernels.nearest_in_lanes has solved: these are within 1e-9 rad.
         """
+        solved[:] = False
         if not self.is_lm:
-            solved[:] = False
             return
+        lanes = _most_lanes()
+        if form[KIND, FAMILY] != 0.0 and form[SIGNS, DEVIATION] == 0.0 and lanes > 1 and kernels.ready():
+            options = self.options[:SWITCHES]
+            kernels.nearest_in_lanes(lanes, *self._model, form, goals, options, seeds, q, errors, solved)
         restarts_allowed = self.restarts if max_restarts is None else min(max_restarts, self.restarts)
         search = self.options, self.table, min(self._part, restarts_allowed + 1), self.random_seed
         kernels.solve_many(*self._model, form, trusted, goals, shells, *search, seeds, q, errors, solved)

@@ -96,6 +96,20 @@ def real_literal(value: float, single: bool) -> str:
     return repr(value) + ('f' if single else '')
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a part of an array begins, and sizes and strides of the dimensions that remain.
+
+    chosen: the indices that are known, None for others. varies: the offset is another one for each lane.
+    """
+
+    offset: str
+    sizes: Sequence[Value]
+    strides: Sequence[str]
+    chosen: tuple[Any, ...]
+    varies: bool = False
+
+
 def add_offsets(offsets: Sequence[str]) -> str:
     """Return the sum of offsets into an array, numbers added up."""
     number = sum(int(offset) for offset in offsets if offset.isdigit())
@@ -378,31 +392,42 @@ class Expressions:
             return Value(array.type.parts[part], f'{array.within(ATOM)}.e{part}')
         if not isinstance(array.type, ArrayType):
             raise UnsupportedError('an index into a number')
+        place = self.located(array, node)
+        if not place.sizes:
+            if array.type.constant is not None and None not in place.chosen:
+                return self.literal(array.type.constant.values[place.chosen].item())
+            return self.entry(array, place)
+        if place.strides[-1] != '1':
+            raise UnsupportedError('a view whose entries are apart')
+        return self._view(array, place.offset, place.sizes, place.strides[:-1])
+
+    def located(self, array: Value, node: ast.Subscript) -> Place:
+        """Return what an index or slices choose of an array."""
+        assert isinstance(array.type, ArrayType)
         indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         offsets: list[str] = []
-        sizes: list[Value] = []  # and strides, of the dimensions that remain
+        sizes: list[Value] = []
         strides: list[str] = []
-        chosen: list[Any] = []
+        chosen: list[Value] = []
+        varies = False
         for axis in range(array.type.rank):
             item = indices[axis] if axis < len(indices) else ast.Slice()
             stride, size = self.stride(array, axis), self.size(array, axis)
             if isinstance(item, ast.Slice):
                 first, length = self._span(item, size)
-                offsets.append(scale_index(first, stride))
                 sizes.append(length)
                 strides.append(stride)
             else:
-                index = self._index(item, size, node)
-                chosen.append(index.known)
-                offsets.append(scale_index(index, stride))
-        offset = add_offsets(offsets)
-        if not sizes:
-            if array.type.constant is not None and None not in chosen:
-                return self.literal(array.type.constant.values[tuple(chosen)].item())
-            return Value(array.type.element, f'{self.pointer(array)}[{offset}]')
-        if strides[-1] != '1':
-            raise UnsupportedError('a view whose entries are apart')
-        return self._view(array, offset, sizes, strides[:-1])
+                first = self._index(item, size, node)
+                chosen.append(first)
+            offsets.append(scale_index(first, stride))
+            varies = varies or first.type == 'I'
+        return Place(add_offsets(offsets), sizes, strides, tuple(index.known for index in chosen), varies)
+
+    def entry(self, array: Value, place: Place) -> Value:
+        """Return an entry of an array."""
+        assert isinstance(array.type, ArrayType)
+        return Value(array.type.element, f'{self.pointer(array)}[{place.offset}]')
 
     def _number(self, node: ast.expr) -> int:
         known = self.value(node).known

@@ -55,9 +55,9 @@ class Function(Expressions):
         self._counters = _counters(tree)
         self._once = _stored_once(tree) - set(self.parameters)
         while True:
-            before = dict(self.variables), self.returns, self.needs_arena
+            before = self._found()
             self._translate()
-            if before == (self.variables, self.returns, self.needs_arena):
+            if before == self._found():
                 break
         if self.returns is None:
             self.returns = VOID
@@ -65,6 +65,10 @@ class Function(Expressions):
             raise UnsupportedError('arrays as results, whose memory may end with the function', self.place(tree))
         if isinstance(self.returns, TupleType) and self.returns.parts:
             program.note_struct(self.returns)
+
+    def _found(self) -> Any:
+        """Return what is known of the function: it is translated until this stays the same."""
+        return dict(self.variables), self.returns, self.needs_arena
 
     def _translate(self) -> None:
         self.constants: dict[str, Any] = {}
@@ -419,11 +423,11 @@ def _without_unread(lines: list[str], variables: Set[str]) -> tuple[list[str], s
 
 def _family(kind: Type) -> Any:
     """Return what types of one variable in C have in common."""
-    return (kind.element, kind.rank) if isinstance(kind, ArrayType) else isinstance(kind, TupleType)
+    return (kind.element, kind.rank, kind.scattered) if isinstance(kind, ArrayType) else isinstance(kind, TupleType)
 
 
 def _is_range(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == 'range'
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ('range', 'each')
 
 
 def _stored(nodes: Sequence[ast.AST]) -> list[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FunctionType
 
 from .function import Function
+from .lanes import is_for_lanes, lane_source
 from .program import Program, definition
 from .types import ArrayType, TupleType, Type, c_type, dynamic
 
@@ -51,20 +52,23 @@ def module_source(name: str, kernels: Mapping[str, FunctionType], checked: bool 
         kernel: program.function(source, [type_of(kind) for kind in signatures[kernel].values()])
         for kernel, source in kernels.items()
     }
+    in_lanes = {name: source for name, source in kernels.items() if is_for_lanes(source)}
+    lanes = lane_source(in_lanes, entries, program) if in_lanes else ''
     rows = '\n'.join(f'    {{"{kernel}", py_{kernel}, METH_FASTCALL, 0}},' for kernel in entries)
     parts = [
         '#define IK_CHECKED' if checked else '',
         program.source(list(entries.values())),
         HEADER.read_text(encoding='utf-8'),
-        *(_wrapper(kernel, function, signatures[kernel]) for kernel, function in entries.items()),
+        lanes,
+        *(_wrapper(kernel, function, signatures[kernel], kernel in in_lanes) for kernel, function in entries.items()),
         f'static PyMethodDef methods[] = {{\n{rows}\n    {{0, 0, 0, 0}},\n}};',
         f'IK_MODULE({name})',
     ]
     return '\n\n'.join(filter(None, parts)) + '\n'
 
 
-def _wrapper(kernel: str, function: Function, kinds: Mapping[str, str]) -> str:
-    """Return the function of C that Python calls."""
+def _wrapper(kernel: str, function: Function, kinds: Mapping[str, str], in_lanes: bool) -> str:
+    """Return the function of C that Python calls. in_lanes: it chooses how many lanes there are."""
     assert function.returns is not None
     lines = [
         f'static PyObject *py_{kernel}(PyObject *self, PyObject *const *given_, Py_ssize_t count_)',
@@ -87,7 +91,9 @@ def _wrapper(kernel: str, function: Function, kinds: Mapping[str, str]) -> str:
         again = 'PyEval_RestoreThread(thread_); ' if releases else ''
         lines.append(f'    if (setjmp(ik_no_memory)) {{ {again}ik_release(A, start_); return PyErr_NoMemory(); }}')
     names = [*(['A'] if function.needs_arena else []), *map(function.c_name, function.parameters)]
-    lines.append(f'    {"" if is_void else "result_ = "}{function.name}({", ".join(names)});')
+    lines.append(
+        f'    {"" if is_void else "result_ = "}{function.name}{"_wide" if in_lanes else ""}({", ".join(names)});'
+    )
     if releases:
         lines.append('    PyEval_RestoreThread(thread_);')
     lines += _result(returns)

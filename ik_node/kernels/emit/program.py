@@ -50,7 +50,7 @@ class Program:
         self.constants = constants or {}
         self._functions: dict[Any, Function | None] = {}
         self._names: set[str] = set()
-        self._structs: dict[str, TupleType] = {}
+        self.structs: dict[str, TupleType] = {}
 
     def function(self, kernel: FunctionType, arguments: Sequence[Type]) -> Function:
         """Return a kernel for arguments of these types. Raises UnsupportedError."""
@@ -82,30 +82,30 @@ class Program:
         for part in kind.parts:
             if isinstance(part, TupleType):
                 self.note_struct(part)
-        self._structs.setdefault(c_type(kind), kind)
+        self.structs.setdefault(c_type(kind), kind)
 
     def source(self, entries: Sequence[Function], constants: str = '') -> str:
         """Return the C of entries and all that they call, after other C that declares constants."""
         for entry in entries:
             entry.is_entry = True
-        structs = [_struct(name, kind) for name, kind in self._structs.items() if name != IN_RUNTIME]
+        structs = [struct(name, kind) for name, kind in self.structs.items() if name != IN_RUNTIME]
         parts = [
             f'typedef {"float" if self.single else "double"} real;',
             RUNTIME.read_text(encoding='utf-8'),
             '' if self.keeps_sizes else ARENA.read_text(encoding='utf-8'),
             '\n'.join(structs),
             constants,
-            *(function.text for function in _in_order(entries)),
+            *(function.text for function in in_order(entries)),
         ]
         return '\n\n'.join(filter(None, parts)) + '\n'
 
 
-def _struct(name: str, kind: TupleType) -> str:
+def struct(name: str, kind: TupleType) -> str:
     members = [f'{declaration(part, f"e{index}")};' for index, part in enumerate(kind.parts)]
     return f'typedef struct {{ {" ".join(members)} }} {name};'
 
 
-def _in_order(entries: Sequence[Function]) -> list[Function]:
+def in_order(entries: Sequence[Function]) -> list[Function]:
     """Return functions and all that they call, each after those."""
     order: dict[int, Function] = {}
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 SCALARS = {'b': 'bool', 'i': 'int64_t', 'u': 'uint64_t', 'f': 'real', 'c': 'ik_complex'}
+SCALARS |= {'B': 'ikL_i', 'I': 'ikL_i', 'F': 'ikL_f'}  # a value for each lane: see lanes.py
 WIDER = 'biufc'  # a variable that holds values of two of these has the type of the later one
 
 
@@ -28,13 +29,14 @@ class ArrayType:
     """A view of an array whose last dimension is contiguous.
 
     sizes, and strides of all dimensions but the last, in entries: None where they are known only at run time.
-    constant: the entries, if they are known too.
+    constant: the entries, if they are known too. scattered: each lane has a view of its own.
     """
 
     element: str
     sizes: tuple[int | None, ...]
     strides: tuple[int | None, ...]
     constant: Constant | None = field(default=None, hash=False)
+    scattered: bool = False
 
     @property
     def rank(self) -> int:
@@ -44,7 +46,7 @@ class ArrayType:
     @property
     def is_static(self) -> bool:
         """Whether sizes and strides are known, so that a bare pointer is enough in C."""
-        return None not in self.sizes and None not in self.strides
+        return None not in self.sizes and None not in self.strides and not self.scattered
 
     @property
     def count(self) -> int:
@@ -87,15 +89,20 @@ def join(a: Type | None, b: Type) -> Type:
         return b
     if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.parts) == len(b.parts):
         return TupleType(tuple(map(join, a.parts, b.parts)))
-    if isinstance(a, ArrayType) and isinstance(b, ArrayType) and (a.element, a.rank) == (b.element, b.rank):
+    if isinstance(a, ArrayType) and isinstance(b, ArrayType) and _holds(a) == _holds(b):
         sizes, strides = (
             tuple(x if x == y else None for x, y in zip(of_a, of_b, strict=True))
             for of_a, of_b in ((a.sizes, b.sizes), (a.strides, b.strides))
         )
-        return ArrayType(a.element, sizes, strides, a.constant if a.constant is b.constant else None)
+        return ArrayType(a.element, sizes, strides, a.constant if a.constant is b.constant else None, a.scattered)
     if isinstance(a, str) and isinstance(b, str):
-        return max(a, b, key=WIDER.index)
+        wider = max(a.lower(), b.lower(), key=WIDER.index)
+        return wider.upper() if a.isupper() or b.isupper() else wider
     raise TypeError(f'one variable holds {code(a)} and {code(b)}')
+
+
+def _holds(kind: ArrayType) -> tuple[str, int, bool]:
+    return kind.element, kind.rank, kind.scattered
 
 
 def c_type(kind: Type) -> str:
@@ -103,8 +110,11 @@ def c_type(kind: Type) -> str:
     if isinstance(kind, str):
         return SCALARS[kind]
     if isinstance(kind, ArrayType):
+        if kind.scattered:
+            return 'ikL_rows'
         return f'{SCALARS[kind.element]} *' if kind.is_static else f'ik_{code(kind)}'
-    return f'ik_{code(kind)}' if kind.parts else 'void'
+    prefix = 'ik_' if code(kind).islower() else 'ikL_'
+    return f'{prefix}{code(kind)}' if kind.parts else 'void'
 
 
 def declaration(kind: Type, name: str) -> str:
