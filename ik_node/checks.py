@@ -27,7 +27,7 @@ AXES: dict[str, tuple[float, float, float]] = {
     'z': (0.0, 0.0, 1.0),
     '-z': (0.0, 0.0, -1.0),
 }
-UNIT_TOLERANCE = 1e-3  # a direction may deviate from unit length by this much and is then normalised
+UNIT_TOLERANCE = 1e-3  # a quaternion may deviate from unit length by this much and is then normalised
 
 
 def positive(name: str, value: Any, *, finite: bool = True) -> float:
@@ -136,9 +136,9 @@ def vector3(name: str, value: ArrayLike) -> Array:
 
 
 def unit_vector(name: str, value: ArrayLike) -> Array:
-    """Check that value is a unit vector within UNIT_TOLERANCE and return it normalised, (3,).
+    """Return a vector of any length but zero as a unit vector (3,).
 
-    Raises InputError for wrong shapes, non-finite numbers, zero, or another length.
+    Raises InputError for wrong shapes, non-finite numbers and zero.
     """
     return np.array(unit_floats(name, value))
 
@@ -201,11 +201,13 @@ def _not_three(name: str, value: Any) -> InputError:
 
 
 def unit_floats(name: str, value: Any) -> tuple[float, float, float]:
+    """Return a vector of any length but zero as a unit vector. Raises InputError as three_floats, and for zero."""
     x, y, z = three_floats(name, value)
     length = math.sqrt(x * x + y * y + z * z)  # as in pack_goals, so that a batch has the same bits
     if abs(length - 1.0) > UNIT_TOLERANCE:
-        raise InputError(
-            f'{name} must be a unit vector (length within {UNIT_TOLERANCE} of 1), '
-            f'got {[x, y, z]} of length {length:.6g}'
-        )
+        largest = max(abs(x), abs(y), abs(z))
+        if largest == 0.0:
+            raise InputError(f'{name} must not be zero: it is the direction in which a vector points')
+        x, y, z = x / largest, y / largest, z / largest  # the squares might overflow or vanish
+        length = math.sqrt(x * x + y * y + z * z)
     return x / length, y / length, z / length

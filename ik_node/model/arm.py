@@ -303,7 +303,7 @@ class Arm:
     ) -> None:
         """Build from a robot read by read_urdf.
 
-        tip_link: default as in default_tip. base_link: default the root. tool_axis: unit vector, or a name such as
+        tip_link: default as in default_tip. base_link: default the root. tool_axis: of any length, or a name such as
         'x' or '-z'; None: z, with a Python warning unless the tip link is tool0, whose z axis is the approach axis
         by convention (ROS-Industrial). Raises UrdfError for links or joints
         that do not form an arm, or more than MAX_JOINTS joints, InputError for arguments of a wrong type, a

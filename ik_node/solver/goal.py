@@ -160,12 +160,12 @@ class PathSolution:
 class Goal:
     """Tool point at position, tool axis along direction, roll free.
 
-    position: (3,) [m], direction: (3,) unit or None (position only), lateral: (3,) unit or None,
-    all in the base link's frame. lateral is the desired direction of the tool's lateral axis; only
+    position: (3,) [m], direction: (3,) of any length, made unit, or None (position only), lateral:
+    likewise, all in the base link's frame. lateral is the desired direction of the tool's lateral axis; only
     freedom that position and direction leave is used for it. All are read-only. packed: (9,), the three in
     a row, NaN where absent, for the kernels alone (they are compiled for a writable one; do not write to it).
-    Raises InputError before any work: wrong shape, NaN, inf, a position beyond LARGEST, zero or non-unit
-    direction.
+    Raises InputError before any work: wrong shape, NaN, inf, a position beyond LARGEST, or a
+    direction of zero.
     """
 
     __slots__ = ('packed',)
@@ -244,10 +244,10 @@ def checked_goal(goal: Goal) -> Goal:
 
 
 def pack_goals(positions: ArrayLike, directions: ArrayLike | None) -> Array:
-    """Check positions (N, 3) [m] and directions (N, 3) unit or None; return goals (N, 9) for the kernels.
+    """Check positions (N, 3) [m] and directions; return goals (N, 9) for the kernels.
 
-    Raises InputError for wrong shapes, numbers not finite or beyond LARGEST, or directions that are not
-    unit within UNIT_TOLERANCE.
+    directions: (N, 3) or one (3,) for all, of any length, or None. Raises InputError for wrong shapes, numbers not
+    finite or beyond LARGEST, or a direction of zero.
     """
     points = _rows3('positions', positions)
     beyond = (np.abs(points) > LARGEST).nonzero()[0]
@@ -258,20 +258,30 @@ def pack_goals(positions: ArrayLike, directions: ArrayLike | None) -> Array:
     goals = np.full((len(points), 9), np.nan)
     goals[:, :3] = points
     if directions is not None:
-        axes = _rows3('directions', directions)
+        if np.shape(directions) == (3,):  # the same for all
+            axes = np.tile(unit_floats('directions', directions), (len(points), 1))
+        else:
+            axes = _rows3('directions', directions)
         if len(axes) != len(points):
             raise InputError(f'positions and directions must have the same length, got {len(points)} and {len(axes)}')
-        x, y, z = axes.T
-        with np.errstate(over='ignore'):
-            lengths = np.sqrt(x * x + y * y + z * z)
-        wrong = (np.abs(lengths - 1.0) > UNIT_TOLERANCE).nonzero()[0]
-        if len(wrong):
-            raise InputError(
-                f'directions must be unit vectors (length within {UNIT_TOLERANCE} of 1), '
-                f'row {wrong[0]} is {axes[wrong[0]].tolist()} of length {lengths[wrong[0]]:.6g}'
-            )
+        lengths = _lengths(axes)
+        odd = (~(np.abs(lengths - 1.0) <= UNIT_TOLERANCE)).nonzero()[0]
+        if len(odd):
+            largest = np.abs(axes[odd]).max(axis=1)
+            if not largest.all():
+                raise InputError(f'directions must not be zero, row {odd[largest == 0.0][0]} is')
+            axes = axes.copy()
+            axes[odd] /= largest[:, None]  # the squares might overflow or vanish
+            lengths = _lengths(axes)
         goals[:, 3:6] = axes / lengths[:, None]
     return goals
+
+
+def _lengths(axes: Array) -> Array:
+    x, y, z = axes.T
+    with np.errstate(over='ignore'):
+        lengths: Array = np.sqrt(x * x + y * y + z * z)  # as in unit_floats, so that a batch has the same bits
+    return lengths
 
 
 def _rows3(name: str, value: ArrayLike) -> Array:

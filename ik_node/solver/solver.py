@@ -479,7 +479,7 @@ class IkSolver:
         seeds: ArrayLike | None = None,
         workers: int | None = None,
     ) -> BatchSolution:
-        """Solve many goals at once, on all cores: positions (N, 3) [m], directions (N, 3) unit or None.
+        """Solve many goals at once, on all cores: positions (N, 3) [m], directions (N, 3) or one (3,) or None.
 
         seeds: (N, n), or (n,) for all, default mid-range. workers: threads, default one per core that the
         process may use. The results are those of solve, for any number of workers; joints by a closed form may
@@ -559,7 +559,7 @@ class IkSolver:
         seed: ArrayLike | None = None,
         time_budget: float = 60.0,
     ) -> PathSolution:
-        """Find the joint path for goals (N, 3) [m], (N, 3) unit or None, whose largest joint move is least.
+        """Find the joint path for goals (N, 3) [m], directions as for solve_batch, whose largest joint move is least.
 
         Dynamic programming over all solutions of every point, which avoids branches that end later. seed
         (n,): determines what the goals leave free. Points without a solution are not solved and hold the

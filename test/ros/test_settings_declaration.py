@@ -86,7 +86,7 @@ def test_the_node_can_set_all_that_solver_and_arm_can_be_given():
         ('tip_link', 3, 'string'),
         ('publish_description', 1, 'true or false'),
         ('tool_axis', [0.0, 1.0], '3 finite numbers'),
-        ('tool_axis', [0.0, 0.0, 0.0], 'unit vector'),
+        ('tool_axis', [0.0, 0.0, 0.0], 'must not be zero'),
         ('tool_point', [0.0, 0.0, math.inf], '3 finite numbers'),
         ('tool_point', 1.0, '3 finite numbers'),
         ('home', [], 'one number, or one per joint'),

@@ -86,7 +86,7 @@ def test_a_file_is_read_and_written(tmp_path: Path) -> None:
         ('name: pick', 'nme: pick', 'did you mean "name"'),
         ('[0.2, 0, 1e-1]', '[0.2, 0]', 'line 4: point "above": position'),
         ('[0.2, 0, 1e-1]', '[0.2, 0, .inf]', 'position'),
-        ('[0, 0, -1]', '[0, 0, -2]', 'direction'),
+        ('[0, 0, -1]', '[0, 0, 0]', 'direction'),
         ('  position: [0.2, 0, 1e-1]\n', '', 'joints or a position'),
         ('{yaw: 0.1, elbow: -0.2}', '[0.1, 0.2]', 'joints'),
         ('{yaw: 0.1, elbow: -0.2}', '{}', 'joints'),
