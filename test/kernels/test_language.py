@@ -108,6 +108,23 @@ def ends(n: I0):
     return m, steps, i
 
 
+def counters(n: I0):
+    """Names of loops that change in the loop, in one within, and that are read in another loop."""
+    total = 0
+    for i in range(n):
+        i = i + 2
+        total += i
+    for j in range(n):
+        for j in range(2):
+            total += j
+        total += 10 * j
+    for k in range(n):
+        total += k
+    for m in range(n):
+        total += 100 * k + m
+    return total
+
+
 def same_name(n: I0, pairs: I2):
     """A loop over a name that is its end, an index that is a target, and a rounded number from a choice."""
     steps = 0
@@ -357,6 +374,7 @@ def same(pair, name, *rows):
         ('tests', [(a, b, n) for a in REALS for b in REALS for n in INTEGERS]),
         ('choices', [(a, n) for a in FINITE for n in INTEGERS]),
         ('ends', [(n,) for n in (1, 4, 9)]),
+        ('counters', [(n,) for n in (1, 4)]),
         ('chosen', [(a,) for a in (0.5, -0.5, -1e300, 1e300, -0.0)]),
         ('complex_numbers', [(a, b) for a in FINITE[1:6] for b in FINITE[1:6]]),
         ('parts', [(a,) for a in FINITE]),
