@@ -135,7 +135,6 @@ NO_NUMBERS = (b'abc', {0.0, 1.0, 2.0}, {0: 1, 1: 2, 2: 3}, (0j, 0, 1), ('0', '0'
     ('given', 'named'),
     [
         ({'tool_axis': (0, 0, 0)}, ['tool_axis', 'zero']),
-        ({'tool_axis': (0, 0, 0)}, ['tool_axis', 'zero']),
         ({'tool_axis': (0, math.nan, 1)}, ['tool_axis', 'finite']),
         ({'tool_axis': 5}, ['tool_axis', '(3,)', '5']),
         ({'tool_point': (0, 0)}, ['tool_point', '(3,)']),
