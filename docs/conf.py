@@ -33,5 +33,5 @@ autodoc_typehints = 'signature'
 autodoc_type_aliases = {'ArrayLike': 'ArrayLike', 'Array': 'Array'}
 nitpicky = True
 nitpick_ignore_regex = [  # types without a page here
-    ('py:class', r'Array(Like)?|TypeAliasForwardRef|(numpy|os|collections)\..*|ik_node\.(control|model)\..*'),
+    ('py:class', r'Array(Like)?|Robot|TypeAliasForwardRef|(numpy|os|collections)\..*|ik_node\.(control|model)\..*'),
 ]
