@@ -46,7 +46,7 @@ setup(
         PACKAGE: ['py.typed'],
         f'{PACKAGE}.kernels': ['*.so'],  # put there by make wheel
         f'{PACKAGE}.kernels.emit': ['*.h'],
-        f'{PACKAGE}.tools.export': ['*.h', '*.c'],
+        f'{PACKAGE}.tools.export': ['*.h', '*.c', '*.html', '*.js'],
         f'{PACKAGE}.tools.export.moveit': ['*.cpp', '*.hpp', '*.md', '*.txt', '*.xml', '*.yaml'],
         f'{PACKAGE}.viewer': ['stop_page.html'],
     },

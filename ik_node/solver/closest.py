@@ -156,7 +156,8 @@ class ClosestSearch:
     Of a method other than lm, descents of that method alone find it, for comparison of methods.
     direction_weight [m/rad]: minimise position_error^2 + (direction_weight * direction_error)^2 instead.
     Inside, lengths are in the unit of UnitSize: a larger arm has the same directions. equal [m]: position
-    errors that differ by less are equally good.
+    errors that differ by less are equally good. opened: the limits, infinite where a joint turns all the way
+    round. narrow: the weights of the direction, the last the least.
     """
 
     def __init__(self, search: RandomRestarts, form: ClosedForm | None, direction_weight: float | None) -> None:
@@ -170,18 +171,18 @@ class ClosestSearch:
         self.direction_weight = direction_weight
         reach = size.reach
         if direction_weight is None:
-            self._wide, self._narrow = reach * np.array(WIDE), reach * np.array(NARROW)
+            self._wide, self.narrow = reach * np.array(WIDE), reach * np.array(NARROW)
         else:
             weight = direction_weight / size.length
             falling = [reach * larger for larger in WIDE if reach * larger > weight]
-            self._wide = self._narrow = np.array([*falling, weight])
+            self._wide = self.narrow = np.array([*falling, weight])
         self._ranking = RANKING * reach
         self._tolerance = float(search.options[POSITION_TOLERANCE]) / size.length
         self._rough = search.options.copy()
         self._rough[POSITION_TOLERANCE] = self._tolerance
         self._alone = self._rough.copy()  # without the direction
         self._rough[ITERATIONS] = self._alone[ITERATIONS] = ROUGH
-        self._rough[WEIGHT], self._alone[WEIGHT] = self._narrow[0], 0.0
+        self._rough[WEIGHT], self._alone[WEIGHT] = self.narrow[0], 0.0
         self._far = FAR * reach
         self._shells = frozen(radial_bounds(arm) / size.length)
         # Limits a whole turn or more apart do not stop a descent: the result is wrapped back into them.
@@ -189,7 +190,7 @@ class ClosestSearch:
         in_balls = [name for ball in arm.balls if ball.limited for name in ball.joints]
         whole_turns &= ~np.isin(arm.joint_names, in_balls)  # the twist of a ball may be a sum of two joints
         opened = np.where(whole_turns, [[-math.inf], [math.inf]], size.limits[:2])
-        self._opened = frozen(np.vstack([opened, size.limits[2:]]))
+        self.opened = frozen(np.vstack([opened, size.limits[2:]]))
         self._unlimited = without_stops(size.limits, arm.period)
 
     def find(
@@ -212,7 +213,7 @@ class ClosestSearch:
             return ClosestConfiguration(q, *self.search.approach(goal, q, deadline, beyond), None)
         arm, size, whole = self.arm, self._size, self._size.goal(goal.packed)
         packed, start = self._brought_near(whole), seed / size.units
-        limits, opened = (self._unlimited, self._unlimited) if ignore_limits else (size.limits, self._opened)
+        limits, opened = (self._unlimited, self._unlimited) if ignore_limits else (size.limits, self.opened)
         in_place = None
         if self._form is not None and self.direction_weight is None:
             joints, tool, period, arrays = size.joints, size.tool, arm.period, [limits, opened, start]
@@ -224,14 +225,14 @@ class ClosestSearch:
             limits, opened, *starts = arrays
             table, errors = np.empty((TABLE, 5)), np.empty((TABLE, 2))
             model = joints, tool, limits, opened, period, self._form
-            count, in_place = kernels.closest_parallel(*model, packed, self._narrow, *starts, table, errors)
+            count, in_place = kernels.closest_parallel(*model, packed, self.narrow, *starts, table, errors)
             table = np.ascontiguousarray(table[:, : arm.n])
         else:
             given = np.array([start, found / size.units])
             table, errors, count = self._searched(packed, opened, given, deadline, beyond, ignore_limits)
             kernels.wrap_rows_into_limits(limits, arm.period, start, table, count)
         if self.direction_weight is not None:
-            errors[:, 0], errors[:, 1] = np.hypot(errors[:, 0], self._narrow[-1] * errors[:, 1]), 0.0
+            errors[:, 0], errors[:, 1] = np.hypot(errors[:, 0], self.narrow[-1] * errors[:, 1]), 0.0
         tolerance = self._tolerance if self.direction_weight is None else 0.0
         q = table[kernels.best_row(errors, table, count, start, tolerance)].copy()
         kernels.keep_unused_joints(size.joints, size.tool, limits, whole, start, q)
@@ -251,7 +252,7 @@ class ClosestSearch:
             return table, errors, count
         if beyond or errors[:count, 0].min() > REACHED:
             count = kernels.closest_out_of_reach(
-                size.joints, size.tool, limits, goal, self._narrow, given[0], table, errors, count
+                size.joints, size.tool, limits, goal, self.narrow, given[0], table, errors, count
             )
         elif not math.isnan(goal[DIRECTION]):
             nearest, error = table[:1], errors[0]
@@ -272,7 +273,7 @@ class ClosestSearch:
         packed, given = size.goal(goal.packed), given / size.units
         ranked = self._known.ranked(packed, 0.0 if math.isnan(packed[DIRECTION]) else self._ranking)
         total = len(given) + len(ranked)
-        model, starts = (size.joints, size.tool, self._opened), (given, self._known.table, ranked)
+        model, starts = (size.joints, size.tool, self.opened), (given, self._known.table, ranked)
         within = self._rough, self.search.direction_tolerance
         marks, q, step = np.empty((total, arm.n)), np.empty(arm.n), _starts_per_check()
         for first in range(0, total, step):
@@ -319,7 +320,7 @@ class ClosestSearch:
         ranked = self._known.ranked(goal, 0.0 if math.isnan(goal[DIRECTION]) else self._ranking)
         total = len(given) + len(ranked)
         table, errors, marks = np.empty((total + 3, n)), np.empty((total + 3, 2)), np.empty((total, n))
-        task = size.joints, size.tool, limits, goal, self._rough, self._wide, self._narrow
+        task = size.joints, size.tool, limits, goal, self._rough, self._wide, self.narrow
         starts, rows = (given, self._known.table, ranked), (table, errors, marks)
         count, step = 0, _starts_per_check()
         for first in range(0, total, step):

@@ -1,22 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ik_export: the solver of one arm for other programs, as C."""
+"""ik_export: the solver of one arm for other programs, as C, and for people, as a page."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeAlias
 
 from ik_node.arguments import add_overwrite, arm_parser, check_outputs, read_arm, warn
 from ik_node.console import run, say
 from ik_node.errors import InputError, path_text
 from ik_node.files import write_file
+from ik_node.model.arm import Arm
 
 from .header import add_header, header_files, identifier
+from .html import add_html, html_files
 from .moveit.package import add_moveit, moveit_files
 
+Add: TypeAlias = Callable[[argparse.ArgumentParser], None]
+Files: TypeAlias = Callable[[Arm, str, argparse.Namespace], dict[Path, str]]
 # What can be written: functions that add the options of an output, the first of which has its name, and that
 # return its files by path, from the arm, its name in C and the arguments.
-OUTPUTS = {'header': (add_header, header_files), 'moveit': (add_moveit, moveit_files)}
+OUTPUTS: dict[str, tuple[Add, Files]] = {
+    'header': (add_header, header_files),
+    'html': (add_html, html_files),
+    'moveit': (add_moveit, moveit_files),
+}
 
 
 def main(given: Sequence[str] | None = None) -> int:
