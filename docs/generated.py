@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
+import html
 import inspect
 import io
 import json
@@ -16,7 +17,12 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from ik_node.model.arm import Arm
+from ik_node.model.urdf.description import load_description
 from ik_node.settings import BIG
+from ik_node.share import share_path
+from ik_node.tools.export.html import page_of
+from ik_node.tools.export.wasm import ExportError
 
 HERE = Path(__file__).parent
 FIGURES = HERE / 'explanation' / 'figures.json'
@@ -246,7 +252,21 @@ def write(*_: Any) -> None:
             path.write_text(text, encoding='utf-8')
 
 
+def write_arm(app: Any, error: Exception | None) -> None:
+    """Write the page of the first page's arm, or why it is not there, beside the pages."""
+    if error is not None or app.builder.format != 'html':
+        return
+    file = share_path('urdf', 'seed_arm.urdf.xacro')
+    text = load_description(file)
+    try:
+        page, _ = page_of(Arm.from_urdf(text), text, '')
+    except ExportError as reason:
+        page = f'<!DOCTYPE html><meta charset="utf-8"><p>The arm is not here: {html.escape(str(reason))}</p>'
+    (Path(app.outdir) / 'arm.html').write_text(page, encoding='utf-8')
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Connect to Sphinx."""
     app.connect('config-inited', write)
+    app.connect('build-finished', write_arm)
     return {'parallel_read_safe': True}

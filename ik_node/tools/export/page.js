@@ -215,7 +215,7 @@ function refresh() {
     for (const id of ['joint-step', 'step', 'play']) element(id).disabled = steps.ended;
   }
   listSolutions();
-  if (!waiting) requestAnimationFrame(draw);
+  if (!waiting) requestAnimationFrame(paint);
   waiting = true;
 }
 
@@ -299,7 +299,7 @@ function arrow(from, to, radius, colour) {
   view.draw(kept.cone, between(neck, to, 2.6 * radius), [...colour, 1]);
 }
 
-function draw() {
+function paint() {
   waiting = false;
   const {points, tool, axis, poses} = placed, ball = position(), thin = 0.0045 * reach;
   view.begin(rgb('--scene'));
