@@ -139,6 +139,12 @@ def chosen(a: F0):
     return 2.0 * (ceil(a) if a < 0.0 else floor(a)), a - (floor(a) if a > 0.0 else ceil(a))
 
 
+def bounds(a: F0):
+    """Whole numbers beyond int64 are larger, or less, than all others."""
+    n = int(a)
+    return n > 5, n < -5, 3 < floor(a), ceil(a) < 3
+
+
 def over_tuples(a: F1, b: F1):
     total = 0.0
     for row, sign in ((a, 1.0), (b, -1.0)):
@@ -374,6 +380,7 @@ def same(pair, name, *rows):
         ('tests', [(a, b, n) for a in REALS for b in REALS for n in INTEGERS]),
         ('choices', [(a, n) for a in FINITE for n in INTEGERS]),
         ('ends', [(n,) for n in (1, 4, 9)]),
+        ('bounds', [(a,) for a in (0.5, -0.5, 7.9, -7.9, 1e18, 1e300, -1e300, 2.0**63, -(2.0**63))]),
         ('counters', [(n,) for n in (1, 4)]),
         ('chosen', [(a,) for a in (0.5, -0.5, -1e300, 1e300, -0.0)]),
         ('complex_numbers', [(a, b) for a in FINITE[1:6] for b in FINITE[1:6]]),

@@ -508,7 +508,7 @@ class Expressions:
             return Value('f', f'{name}{suffix}({texts})')
         if name in ROUNDED:
             whole = f'({ROUNDED[name]}{suffix}({texts}) + 0)'  # an integer has no -0.0
-            return Value('i', f'(int64_t){whole}', UNARY, whole=whole)
+            return Value('i', f'ik_int{whole}', whole=whole)
         if name in PREDICATES:
             return Value('b', f'({name}({texts}) != 0)')
         if name in ('int', 'float', 'bool'):
@@ -516,6 +516,8 @@ class Expressions:
                 return self.literal({'int': int, 'float': float, 'bool': bool}[name](first.known))
             if name == 'float' and first.whole:
                 return Value('f', first.whole)
+            if name == 'int' and first.type == 'f':
+                return Value('i', f'ik_int({texts})')
             return Value(name[0], f'({c_type(name[0])}){first.within(UNARY)}', UNARY)
         if name == 'complex':
             return Value('c', f'ik_c({texts})')

@@ -22,6 +22,13 @@ IK_INLINE int64_t ik_min_i(int64_t a, int64_t b) { return b < a ? b : a; }
 IK_INLINE int64_t ik_max_i(int64_t a, int64_t b) { return b > a ? b : a; }
 IK_INLINE int64_t ik_abs(int64_t a) { return a < 0 ? -a : a; }
 
+/* The whole part; beyond int64 its end, which compares as Python's larger number does; of NaN, where Python raises, 0. */
+IK_INLINE int64_t ik_int(real a)
+{
+    if (a >= (real)9223372036854775808.0) return INT64_MAX;
+    return a > (real)-9223372036854775808.0 ? (int64_t)a : a == a ? INT64_MIN : 0;
+}
+
 /* // and % round towards minus infinity. */
 IK_INLINE int64_t ik_div(int64_t a, int64_t b)
 {
