@@ -288,6 +288,7 @@ class SpeedSlider:
 
 FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_states
 SLOW_EVERY = 3  # frames from one update of the sliders and the trail to the next
+NUMBERS_EVERY = 2 * SLOW_EVERY  # the same of what people read
 MAX_DESCRIPTIONS = 4
 STILL = 1e-4  # [rad or m] between two messages; a smaller change is ignored
 
@@ -580,7 +581,8 @@ class ViewerNode(ClosableNode):
             return
         for tool in self._tools:
             tool.extend_trail()
-            tool.show_poses(self._values)
+            if self._frame % NUMBERS_EVERY == 0:
+                tool.show_poses(self._values)
         if not any(tool.holds_sliders(self._moved_time) for tool in self._tools):
             self._panel.joints.set(self._values)
 
