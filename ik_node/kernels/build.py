@@ -103,6 +103,7 @@ def compile_module(text: str, target: Path, command: Sequence[str] = (), options
         if done.returncode:
             output = done.stdout.strip()
             raise BuildError(f'{" ".join(line)} ended with exit code {done.returncode}: {output}')
+        native.sign(result)
         result.chmod(0o755)
         with result.open('rb') as written:
             os.fsync(written.fileno())

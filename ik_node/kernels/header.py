@@ -122,6 +122,8 @@ def all_sorted(joints, tool, limits, opened, period, form, options, goal, seed, 
     """Every solution in rows of found (k, n), the nearest to seed (n,) first; returns (how many, no others exist)."""
     count, complete = every(joints, tool, limits, opened, period, form, options, goal, seed, found)
     sort_by_move(seed, found, count)
+    if complete and count == 0:
+        complete = not may_exist(joints, tool, limits, opened, period, form, options, goal, seed, found)
     return count, complete
 
 
@@ -211,5 +213,5 @@ def functions(by_formula: bool) -> tuple[FunctionType, FunctionType]:
     doubt = specialised(may_exist, 'may_exist', every=rest)
     return (
         specialised(answer, 'answer', nearest=first, every=rest, may_exist=doubt),
-        specialised(all_sorted, 'all_sorted', every=rest),
+        specialised(all_sorted, 'all_sorted', every=rest, may_exist=doubt),
     )

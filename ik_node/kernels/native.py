@@ -40,6 +40,7 @@ PLAIN = 'plain'  # its value that asks for the plain kernels
 INTERVAL = 0.05  # [s] between two looks for the file that another process makes
 UNUSED = 30 * 86400.0  # [s] after which files that nobody has loaded are removed
 DIGITS = 16  # of the digest in the name of the file
+DIGEST = sha256().digest_size  # bytes at the end of the file
 
 
 class Stage(enum.Enum):
@@ -96,7 +97,7 @@ def obstacle() -> str:
     chosen = os.environ.get(FOLDER)
     if chosen == PLAIN:
         return f'{FOLDER} is {PLAIN}'
-    if chosen and cache_folder() != Path(chosen).resolve():
+    if chosen and cache_folder() != Path(chosen).expanduser().resolve():
         return f'{FOLDER} must name a folder to which this user and no other can write, got {escaped(chosen)}'
     if sys.implementation.name != 'cpython':
         return f'{sys.implementation.name} is not CPython'
@@ -118,7 +119,7 @@ def is_private(path: Path) -> bool:
 def _candidates() -> Iterator[Path]:
     """Return the folders for compiled kernels, the preferred one first."""
     if (chosen := os.environ.get(FOLDER)) and chosen != PLAIN:
-        yield Path(chosen).resolve()
+        yield Path(chosen).expanduser().resolve()
         return
     yield HERE / '__pycache__'
     home = os.path.expanduser('~')  # noqa: PTH111 - Path.home() raises where there is none
@@ -191,8 +192,21 @@ def load_module(name: str, path: Path) -> ModuleType:
     return module
 
 
+def sign(path: Path) -> None:
+    """Append a digest to a file, which the loader of the system ignores."""
+    content = path.read_bytes()
+    path.write_bytes(content + sha256(content).digest())
+
+
 def load(path: Path) -> ModuleType:
-    """Load compiled kernels. Raises ImportError if they do not read arrays as this NumPy keeps them."""
+    """Load compiled kernels.
+
+    Raises ImportError if the file is damaged, as by a power cut: the loader of the system would end the process.
+    Or if the kernels do not read arrays as this NumPy keeps them.
+    """
+    content = path.read_bytes()
+    if sha256(content[:-DIGEST]).digest() != content[-DIGEST:]:
+        raise ImportError(f'{path} is damaged')
     module = load_module(MODULE, path)
     # The module reads the memory of arrays itself (emit/module.h): try it with rows that are apart.
     frames, goal = np.zeros((5, 8))[:, 2:5], np.array([1.0, 2.0, 3.0, *[np.nan] * 6])

@@ -183,6 +183,17 @@ def test_a_folder_that_cannot_be_used_is_named(folder, tmp_path, monkeypatch):
     assert native.obstacle().endswith(', got /proc/none')
 
 
+def test_a_file_that_lacks_a_part_or_a_bit_is_not_loaded(made, tmp_path):
+    content = made.read_bytes()
+    middle = len(content) // 2
+    changed = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+    for number, damaged in enumerate((b'', content[:4096], content[:middle], content[:-1], changed)):
+        path = tmp_path / f'{number}.so'
+        path.write_bytes(damaged)
+        with pytest.raises(ImportError, match='damaged'):  # the loader of the system would end the process
+            native.load(path)
+
+
 @pytest.mark.parametrize('place', ['package', 'package/__pycache__'])
 @pytest.mark.parametrize('damage', ['', 'damaged', 'open to others'])
 def test_a_file_of_the_package_serves_where_no_other_folder_is_chosen(

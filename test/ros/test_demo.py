@@ -82,7 +82,7 @@ def test_the_option_of_earlier_versions_is_told_as_the_one_of_now():
     [
         (['--description-file', 'nowhere.urdf'], 'nowhere.urdf'),
         (['--tip-link', 'hand'], 'tip_link "hand" does not exist'),
-        (['--tool-axis', '0', '0', '2'], 'tool_axis must be a unit vector'),
+        (['--tool-axis', '0', '0', '0'], 'tool_axis must not be zero'),
         (['--description-file', 'nowhere'], '"prismatic_arm", "seed_arm"'),
         (['--track', 'zigzag'], 'track must be one of none, circle'),
         (['--track', 'line', 'line'], 'track must be one track, got 2: line line'),

@@ -58,9 +58,11 @@ def model_of(arm: Arm, options: Array) -> Model:
     if arm.has_cones:
         names = join_names(dict.fromkeys(name for ball in arm.balls for name in ball.joints))
         raise InputError(f'no header for an arm with a ball joint, of {names}: its cone of directions has no formula')
+    # With four effective joints most goals next to a solvable one have no solution, so none is proven to have none.
+    independent = arm.effective_dof == 5
     form = recognise(arm)
     if form is not None:
-        return Model(arm, True, form.constants, form.exact, MOST_CANDIDATES, form.family.value)
+        return Model(arm, True, form.constants, form.exact and independent, MOST_CANDIDATES, form.family.value)
     elimination = elimination_of(arm, options)
     counting = int(np.count_nonzero(~arm.idle))
     if elimination is None:
@@ -76,7 +78,7 @@ def model_of(arm: Arm, options: Array) -> Model:
             'degrees of freedom, has no formula (ik_inspect describes it)'
         )
     best = next((each for each in forms if each.exact), forms[0])
-    return Model(arm, False, best.constants, best.exact and not best.rough, MAX_SOLUTIONS, best.name)
+    return Model(arm, False, best.constants, best.exact and not best.rough and independent, MAX_SOLUTIONS, best.name)
 
 
 def identifier(name: str) -> str:
