@@ -471,7 +471,7 @@ def test_a_status_from_before_the_arm_is_shown_with_it(robot: RobotSide, page: P
         ('host:=no.such.host.invalid', 'no.such.host.invalid'),
         ('page_port:=70000', 'page_port'),
         ('port:=8081', 'the parameter port is now page_port'),
-        ('tool_axis:=[0.0,0.0,2.0]', 'tool_axis'),
+        ('tool_axis:=[0.0,0.0,0.0]', 'tool_axis'),
     ],
 )
 def test_it_says_why_it_cannot_start(parameter: str, words: str) -> None:
