@@ -24,7 +24,7 @@ from . import panel
 from .panel import Colour, update
 from .scene import Ghost
 from .section import Frame, Page, RobotView, Section
-from .tool import ViewedTool
+from .tool import ViewedTool, errors_between
 
 LENGTH = 30.0  # [s]
 PERIOD = 0.1  # [s] from row to row
@@ -76,15 +76,8 @@ class History:
         (singular,) = least_singular_values(arm.jacobian(q)[None], arm.reach, arm.effective_dof).tolist()
         errors = (math.nan, math.nan)
         if T_base_goal is not None:
-            errors = self._errors(q, T_base_goal, directed)
+            errors = errors_between(arm.fk(q), tool_at(arm, T_base_goal), directed)
         self._rows.append(Row(time, q, dq, following, errors, singular))
-
-    def _errors(self, q: Array, T_base_goal: Array, directed: bool) -> tuple[float, float]:
-        arm = self._arm
-        position, direction = arm.fk(q)
-        goal, axis = tool_at(arm, T_base_goal)
-        angle = math.atan2(float(np.linalg.norm(np.cross(direction, axis))), float(direction @ axis))
-        return float(np.linalg.norm(position - goal)), angle if directed else math.nan
 
     def rows(self) -> list[Row]:
         """Return the rows, the oldest first."""

@@ -118,6 +118,7 @@ class ViewedTool:
         self.name = name
         self.panel = panel
         self.arm: Arm | None = None
+        self._described = self.gripper = ''  # in words; the name of its gripper joint
         self.reported = False  # the panel shows a status
         self.scene: ToolScene | None = None
         self._node = node
@@ -172,6 +173,9 @@ class ViewedTool:
         self.track.forget()
         self.release_gizmo()
         self.reported = known and self.reported
+        self._described = arm.describe() if arm is not None else ''  # what ik_node says of an arm that is ready
+        joint = gripper_of(arm) if arm is not None else None
+        self.gripper = joint.name if joint is not None else ''
         self.panel.card.show_poses(None)
 
     # User input
@@ -269,12 +273,6 @@ class ViewedTool:
         """Publish the position of a gripper joint by its name; the arm does what it did before."""
         self._publish_joints(joints)
 
-    @property
-    def gripper(self) -> str:
-        """The name of the gripper joint, '' without one."""
-        joint = gripper_of(self.arm) if self.arm is not None else None
-        return joint.name if joint is not None else ''
-
     def go_to(self, q: Array, T_base_goal: Array, with_direction: bool) -> None:
         """Send the arm to a configuration (n,) that meets a goal, and put the gizmo there."""
         joints = dict(zip(self.joint_names, q.tolist(), strict=True))
@@ -303,8 +301,7 @@ class ViewedTool:
 
         values: joint positions by name, another mapping once any of them has changed.
         """
-        described = self.arm is not None and self.diagnosed == self.arm.describe()
-        self.panel.card.show_node('' if described else self.diagnosed)
+        self.panel.card.show_node('' if self.diagnosed == self._described else self.diagnosed)
         if self.scene is None or self.arm is None:
             self._new = {key: new for key, new in self._new.items() if key == 'status'}  # for the next arm
             return
@@ -336,8 +333,7 @@ class ViewedTool:
         sentence = message.message.removeprefix(f'{status}: ')
         self._solution_errors = _number(values.get('position_error', '')), _number(values.get('direction_error', ''))
         self._message = message.message
-        ready = self.arm is not None and message.message == self.arm.describe()
-        self.panel.card.show_report(status, state, HINT if ready else sentence)
+        self.panel.card.show_report(status, state, HINT if message.message == self._described else sentence)
         self.reported = True
 
     def place(self, values: Mapping[str, float]) -> None:
@@ -362,9 +358,8 @@ class ViewedTool:
             self.panel.goal.show(tool, tool_direction)
             return
         goal, direction = tool_at(arm, pose)
-        sine, cosine = float(np.linalg.norm(np.cross(tool_direction, direction))), float(tool_direction @ direction)
         directed = self.scene.directed
-        errors = float(np.linalg.norm(tool - goal)), math.atan2(sine, cosine) if directed else math.nan
+        errors = errors_between((tool, tool_direction), (goal, direction), directed)
         self.panel.card.show_poses(
             Poses(tool, tool_direction, goal, direction if directed else None, errors, self._solution_errors)
         )
@@ -401,6 +396,16 @@ class ViewedTool:
         self._targets = {}
         self.panel.goal.release()
         self.scene.place_goal(T_base_goal, with_direction)
+
+
+def errors_between(tool: tuple[Array, Array], goal: tuple[Array, Array], directed: bool) -> tuple[float, float]:
+    """Return how far a tool is from a goal in position [m] and direction [rad], NaN unless directed.
+
+    Each is a position (3,) [m] and a unit direction (3,).
+    """
+    (position, direction), (place, axis) = tool, goal
+    angle = math.atan2(float(np.linalg.norm(np.cross(direction, axis))), float(direction @ axis))
+    return float(np.linalg.norm(position - place)), angle if directed else math.nan
 
 
 def selected(tools: Sequence[ViewedTool], before: ViewedTool) -> ViewedTool:
