@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import rclpy
 from rclpy.duration import Duration
@@ -229,6 +229,9 @@ def _find_log_folder() -> None:
         )
 
 
+PATIENCE = 10.0  # [s] of a program of a terminal for ik_node to appear, and to answer
+
+
 class Spinner:
     """Raises KeyboardInterrupt after Ctrl-C, SIGTERM or SIGHUP, but never within rclpy.
 
@@ -260,6 +263,14 @@ class Spinner:
             self._inside = False
         if self._interrupted:
             self._raise()
+
+    def wait(self, condition: Callable[[], Any], otherwise: str) -> None:
+        """Spin until condition() is true. Raises InputError with a sentence if it is not within PATIENCE."""
+        end = steady() + PATIENCE
+        while not condition():
+            if steady() > end:
+                raise InputError(otherwise)
+            self.spin(0.1)
 
     def _interrupt(self, *_: object) -> None:
         if self._inside:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,11 @@ from ik_node.ros.graph import graph
 from ik_node.ros.interfaces import subscribe
 from ik_node.ros.neighbours import LATE, PERIOD, Neighbours
 from ik_node.ros.parameters import RemoteParameters
-from ik_node.ros.run import Spinner, begin
+from ik_node.ros.run import PATIENCE, Spinner, begin
 from ik_node.ros.sessions import join
 from ik_node.steady import steady
 from ik_node.tracks import NO_TRACK, tip_pose
 
-PATIENCE = 10.0  # [s] for ik_node to appear, and to answer
 STATUS_QOS = QoSProfile(depth=100)
 ENDS = ('arrived', 'held', 'stopped')
 ARM = 'ik_node'
@@ -79,12 +78,12 @@ class Goto:
         Raises InputError if ik_node is not there, or ends before the motion does.
         """
         publisher = self._node.create_publisher(type(message), self._prefix + topic, 1)
-        self._wait(
+        self.spinner.wait(
             lambda: publisher.get_subscription_count() and self._statuses.get_publisher_count(),
             f'{ARM} is not running: {publisher.topic_name} has no subscriber',
         )
         neighbours = self._neighbours = Neighbours(self._node, 'ik_goto', sends=[self._prefix + topic])
-        self._wait(lambda: neighbours.settled or neighbours.arms, '')
+        self.spinner.wait(lambda: neighbours.settled or neighbours.arms, '')
         end = steady() + LATE + PERIOD  # within which an arm that looks for others has found them
         while neighbours.arms and all(one.waits for one in neighbours.arms) and steady() < end:
             self.spinner.spin(0.1)
@@ -94,7 +93,7 @@ class Goto:
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._stamp = stamp_text(message.header.stamp)
         publisher.publish(message)
-        self._wait(
+        self.spinner.wait(
             lambda: self._unread or self._other_stamp > float(self._stamp),
             SILENT,
         )
@@ -121,14 +120,14 @@ class Goto:
         if not any(name.endswith('/ik_goals') for name in publishers):
             return
         remote = RemoteParameters(self._node, f'{self._prefix}ik_goals', [TRACK])
-        self._wait(lambda: remote.available, '')
+        self.spinner.wait(lambda: remote.available, '')
         remote.refresh()
-        self._wait(lambda: not remote.reading, 'ik_goals does not respond')
+        self.spinner.wait(lambda: not remote.reading, 'ik_goals does not respond')
         track = remote.values.get(TRACK, NO_TRACK)
         if track != NO_TRACK:
             say(f'ik_goals ends its track {track}')
             remote.set(**{TRACK: NO_TRACK})
-            self._wait(lambda: not remote.busy, 'ik_goals does not respond')
+            self.spinner.wait(lambda: not remote.busy, 'ik_goals does not respond')
 
     def _replaced(self) -> str:
         sentence = 'another goal has replaced this one'
@@ -143,9 +142,11 @@ class Goto:
     def stop(self) -> None:
         """Stop the arm; a second signal does not prevent that."""
         self.spinner.ignore_signals()
-        self._wait(self._stop.service_is_ready, f'{ARM} is not running: there is no service {self._stop.srv_name}')
+        self.spinner.wait(
+            self._stop.service_is_ready, f'{ARM} is not running: there is no service {self._stop.srv_name}'
+        )
         future = self._stop.call_async(Trigger.Request())
-        self._wait(future.done, SILENT)
+        self.spinner.wait(future.done, SILENT)
         say(future.result().message)
 
     def _on_status(self, status: DiagnosticStatus) -> None:
@@ -165,19 +166,12 @@ class Goto:
     def _parameters(self, *names: str) -> list[tuple[float, ...]]:
         names = tuple(self._of_tool + name for name in names)
         remote = RemoteParameters(self._node, ARM, names)
-        self._wait(lambda: remote.available, f'{ARM} is not running: there is no service {ARM}/get_parameters')
+        self.spinner.wait(lambda: remote.available, f'{ARM} is not running: there is no service {ARM}/get_parameters')
         remote.refresh()
-        self._wait(lambda: not remote.reading, SILENT)
+        self.spinner.wait(lambda: not remote.reading, SILENT)
         if len(remote.values) < len(names):
             raise InputError(f'{ARM} has no parameter {names[0]}, so there is no such tool')
         return list(remote.values.values())
-
-    def _wait(self, condition: Callable[[], Any], otherwise: str) -> None:
-        end = steady() + PATIENCE
-        while not condition():
-            if steady() > end:
-                raise InputError(otherwise)
-            self.spinner.spin(0.1)
 
 
 def main(given: Sequence[str] | None = None) -> int:

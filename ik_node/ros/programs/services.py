@@ -15,14 +15,11 @@ from std_srvs.srv import Trigger
 
 from ik_node.arguments import PlainParser
 from ik_node.console import run, say, without_ros
-from ik_node.errors import InputError
 from ik_node.ros.conversions import report_values
 from ik_node.ros.interfaces import LATCHED, subscribe
 from ik_node.ros.run import Spinner, begin
 from ik_node.ros.sessions import DOMAIN, join, sessions
-from ik_node.steady import steady
 
-PATIENCE = 10.0  # [s] for ik_node to appear, and to answer
 ARM = 'ik_node'
 STANDING = ('stopped', 'faulted', 'waiting', 'inactive', 'unconfigured')
 
@@ -57,11 +54,7 @@ class Services:
         return reports[-1]
 
     def _wait(self, condition: Callable[[], Any], otherwise: str) -> None:
-        end = steady() + PATIENCE
-        while not condition():
-            if steady() > end:
-                raise InputError(f'{ARM} is not running in {DOMAIN}={os.environ.get(DOMAIN, "0")}: {otherwise}')
-            self._spinner.spin(0.1)
+        self._spinner.wait(condition, f'{ARM} is not running in {DOMAIN}={os.environ.get(DOMAIN, "0")}: {otherwise}')
 
 
 def stop(given: Sequence[str] | None = None) -> int:
