@@ -47,7 +47,7 @@ PROGRAMS = {
     'ik_place': 'ik_node.tools.place',
     'ik_export': 'ik_node.tools.export.program',
     'ik_servo_check': 'ik_node.servos.check.program',
-    'ik_goto': 'ik_node.ros.programs.goto',
+    'ik_goto': 'ik_node.client',
     'ik_stop': 'ik_node.ros.programs.services:stop',
     'ik_resume': 'ik_node.ros.programs.services:resume',
     'ik_status': 'ik_node.ros.programs.services:status',

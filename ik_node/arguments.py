@@ -54,10 +54,11 @@ class PlainParser(argparse.ArgumentParser):
         return known, rest
 
 
-def add_goal(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of a goal."""
+def add_goal(parser: argparse.ArgumentParser, optional: bool = False) -> None:
+    """Add the arguments of a goal; optional: its position may be left out."""
     for axis in 'xyz':
-        parser.add_argument(axis, type=float, help='position of the tool point [m], base frame')
+        nargs = '?' if optional else None
+        parser.add_argument(axis, type=float, nargs=nargs, help='position of the tool point [m], base frame')
     parser.add_argument(
         '--direction',
         type=float,

@@ -409,7 +409,7 @@ def world() -> Iterator[World]:
             patches.enter_context(patch.object(graph, name, seen))
         make = rclpy.create_node
         for name, stand_in in (  # what programs do that spin a node themselves
-            ('create_node', lambda name: make(name, context=context)),
+            ('create_node', lambda name, **options: make(name, context=context, **options)),
             ('spin_once', lambda _, timeout_sec: here.run(timeout_sec)),
             ('init', lambda **_: None),
         ):

@@ -257,6 +257,11 @@ class ArmMotion:
         """The variables that are commanded: those of the arm, and others that goals have named."""
         return (*self.group.names, *self._others)
 
+    def off_arm(self, name: str) -> tuple[float, float] | None:
+        """Return target and present command of a joint off the arm; None before a goal names it."""
+        group = self._others.get(name)
+        return None if group is None else (float(group.motion.target[0]), float(group.motion.position[0]))
+
     @property
     def needed(self) -> tuple[str, ...]:
         """The joints whose measurements must be believable: the commanded ones and those that are held."""
@@ -574,10 +579,10 @@ class ArmMotion:
         self.go_to(targets.joints)
 
     def go_to(self, joints: Array) -> None:
-        """Move the joints of the arm to joints (k,); NaN: a joint keeps its target."""
+        """Move the joints of the arm to joints (k,); NaN: a joint keeps its target. All NaN: nothing changes."""
         if not np.isnan(joints).all():
             self.group.go_to(joints)
-        self._goal = joints
+            self._goal = joints
 
     def track(self, target: MotionState | None, smoothing: float) -> None:
         """Follow a moving target with the next setpoint; None: move to the last target of go_to."""

@@ -238,6 +238,7 @@ class GoalTracker:
         self._reports = reports
         self._number = 0
         self._at_the_end: dict[str, Report] = {}  # by tool, when the arm arrives
+        self._aside: list[Report] = []  # for joints off the arm, such as a gripper, when all joints have arrived
         self._targets: dict[str, Array] = {}  # by tool, of its joints
         self._began = self._share = math.nan
         self._rested = math.inf  # since when the commands are constant [s]
@@ -259,7 +260,12 @@ class GoalTracker:
         self._number += 1
         report = targets.report(state, request, self._number)
         self._reports.add(report)
-        if targets.joints is not None:
+        if targets.aside:
+            self._aside = [targets.arrived_report(report)]
+            self._rested = math.inf
+            if not self._at_the_end:
+                self._began = time
+        elif targets.joints is not None:
             for tool in [tool for tool in self._at_the_end if tool != request.tool]:
                 self._judge(tool, model.tools[tool], target, request, state)
             self._at_the_end[request.tool] = targets.arrived_report(report)
@@ -270,7 +276,7 @@ class GoalTracker:
     @property
     def busy(self) -> bool:
         """Whether the arm is on its way to the goal of a request."""
-        return bool(self._at_the_end)
+        return bool(self._at_the_end)  # a gripper need not arrive: it may hold something
 
     def waited(self, time: float) -> bool:
         """Whether measured joints, or a controller, have had enough time to arrive by time [s]."""
@@ -301,11 +307,12 @@ class GoalTracker:
 
     def arrive(self, inexact: str | None = None) -> None:
         """Report that the arm has arrived, if a request made it move. inexact: how far off it is."""
-        if self._at_the_end:
-            for report in self._at_the_end.values():
+        if self._at_the_end or self._aside:
+            for report in (*self._at_the_end.values(), *self._aside):
                 message = f'{report.message}; {inexact}' if inexact else report.message
                 self._reports.add(replace(report, message=message))
             self._at_the_end.clear()
+            self._aside.clear()
             self._share = 1.0
 
     def share(self, time: float, remaining: float) -> float:
@@ -313,18 +320,19 @@ class GoalTracker:
 
         1 after an arrival; NaN without a motion, and while its end is unknown.
         """
-        if not self._at_the_end:
+        if not (self._at_the_end or self._aside):
             return self._share
         passed = max(0.0, time - self._began) if math.isfinite(self._began) else 0.0
         return passed / (passed + remaining) if passed else 0.0
 
     def end(self, state: State, reason: str, level: Level = Level.WARN) -> None:
         """End all requests; report those for which the arm, now in state, was on its way."""
-        for report in self._at_the_end.values():
+        for report in (*self._at_the_end.values(), *self._aside):
             if report.request is not None:
                 message = f'{report.request.source} ended before the arm arrived: {reason}'
                 self._reports.add(replace(report, level=level, message=message, phase='stopped', state=state))
         self._at_the_end.clear()
+        self._aside.clear()
         self.arrival = None
         self._share = math.nan
 
@@ -456,6 +464,16 @@ class ArmController:
                     return Level.WARN, 'hand-guided: the commands follow the measured joints'
                 case _:
                     return Level.OK, self._model.tree.describe()
+
+    def off_arm(self, name: str) -> tuple[float, float] | None:
+        """Return target and present command of a joint off the arm [rad or m]; None before a goal names it."""
+        with self._lock:
+            return None if self._model is None else self._motion.off_arm(name)
+
+    def measured(self, name: str) -> float | None:
+        """Return a recently measured position of a joint [rad or m], None without."""
+        with self._lock:
+            return self._fresh.get(name) if self._feedback.expected else None
 
     # Changes of state
 
@@ -786,9 +804,11 @@ class ArmController:
     def submit(self, *requests: Request) -> None:
         """Process requests, oldest first: reject invalid ones, move for the newest valid one of each tool.
 
-        An unexpected error rejects its request too, and is raised after the others.
+        A goal for joints off the arm alone, such as a gripper, replaces only others of its kind. An unexpected
+        error rejects its request too, and is raised after the others.
         """
-        newest: dict[str, tuple[Request, Aim, Snapshot, int]] = {}  # by tool, with the epoch of the snapshot
+        # By tool and whether only joints off the arm move, with the epoch of the snapshot.
+        newest: dict[tuple[str, bool], tuple[Request, Aim, Snapshot, int]] = {}
         failed: list[Exception] = []
         for request in requests:
             with self._rejecting(request, failed):
@@ -802,7 +822,8 @@ class ArmController:
                     raise InputError(VOID)
                 aim = request.resolve(snapshot)
                 if aim is not None:
-                    newest[request.tool] = request, aim, snapshot, epoch
+                    aside = isinstance(aim, Mapping) and aim.keys().isdisjoint(snapshot.model.joint_names)
+                    newest[request.tool, aside] = request, aim, snapshot, epoch
         for request, aim, snapshot, epoch in newest.values():
             with self._rejecting(request, failed):
                 self._execute(request, aim, snapshot.values, epoch)
@@ -844,10 +865,12 @@ class ArmController:
             if targets.joints is not None:
                 fresh = self._fresh if self._feedback.expected else None
                 self._motion.begin(targets, self._feedback, fresh)
-                self._goals += not bool(np.isnan(targets.joints).all())  # not of a gripper alone
-                self._on(Event.GOAL)
+                self._goals += not targets.aside
+                if not targets.aside or self.state is State.HOLDING:
+                    self._on(Event.GOAL)
             try:
-                solver.accept(targets, request)
+                if not targets.aside:  # else a stream of goals, or an operator, continues to move the arm
+                    solver.accept(targets, request)
                 target = self._motion.group.motion.target
                 self._tracker.begin(targets, request, self.state, self._ticked, solver.model, target)
             except Exception:  # the request is about to be rejected, so the arm must not move for it
@@ -906,6 +929,15 @@ class ArmController:
             if during not in (None, self.state):
                 return False
             self._reports.state(word or self.state.value, self.state, (level, message), logged)
+            return True
+
+    def cancel(self) -> bool:
+        """Brake within the limits and end all goals; later ones are accepted. False if the arm accepts none."""
+        with self._robot.sending(), self._change():
+            if not self.ready:
+                return False
+            self._machine.void_earlier()
+            self._brake('cancelled')
             return True
 
     def stop(self) -> None:

@@ -17,6 +17,7 @@ from ik_node.checks import Array
 from ik_node.errors import ChainError, InputError, MissingError, join_names
 from ik_node.model.arm import Arm, tool_at
 from ik_node.model.collision import SelfCollision, collision_shapes, disabled_pairs, unknown_links
+from ik_node.model.gripper import Gripper, gripper_of
 from ik_node.model.plausibility import Span, doubtful_limits, given_outside
 from ik_node.model.robot import JointSet, Robot
 from ik_node.model.tree import Tree, joined
@@ -88,7 +89,7 @@ class ToolModel:
     """One tool of an arm.
 
     home (arm.n,). columns, index (arm.n,): where its joints are among joint_names and joints.variables of the
-    model. own: those of columns that move no other tool.
+    model. own: those of columns that move no other tool. gripper: that it carries, None without one.
     """
 
     arm: Arm
@@ -97,6 +98,7 @@ class ToolModel:
     columns: Columns
     index: Columns
     own: Columns
+    gripper: Gripper | None
 
     def pose_goal(self, T_base_tip: Array) -> Goal:
         """Return the goal that puts the tip frame at T_base_tip (4, 4), roll free."""
@@ -146,6 +148,7 @@ class ArmModel:
                 columns,
                 joints.indices(arm.joint_names),
                 columns[uses[columns] == 1],
+                _gripper(own, arm),
             )
         together = None
         if len(arms) > 1:
@@ -365,6 +368,7 @@ def _groups(description: Description, settings: RobotSettings, before: Mapping[s
         for tool, arm in members.items():
             with _errors_of(tool):
                 _home(settings.arms[tool].home, arm)
+                _gripper(settings.arms[tool], arm)
         found.append(members)
     return found
 
@@ -435,6 +439,10 @@ def _home(home: tuple[float, ...], arm: Arm) -> Array:
     q = np.clip(np.full(arm.n, home) if len(home) == 1 else np.array(home), arm.lower, arm.upper)
     kernels.clip(q, arm.limits)
     return q
+
+
+def _gripper(settings: ArmSettings, arm: Arm) -> Gripper | None:
+    return gripper_of(arm, settings.gripper_joint, settings.gripper_positions)
 
 
 @contextmanager

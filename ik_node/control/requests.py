@@ -147,6 +147,11 @@ class JointTargets:
     partial: bool = False
     others: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def aside(self) -> bool:
+        """Whether only joints off the arm move: the arm continues what it does."""
+        return self.joints is not None and bool(np.isnan(self.joints).all())
+
     def report(self, state: State, request: Request, number: int) -> Report:
         """Return the report on the request, with the arm in state."""
         status = 'unreachable' if self.partial else 'solved'

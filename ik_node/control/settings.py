@@ -106,6 +106,22 @@ class ArmSettings(HasTool):
     )
     tool_axis: tuple[float, ...] = parameter((0.0, 0.0, 1.0), 'tool axis in the tip frame, a unit vector', size=3)
     tool_point: tuple[float, ...] = parameter((0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3)
+    gripper_joint: str = parameter(
+        '', 'joint that opens the gripper. If it is empty, the description tells; "none" means no gripper'
+    )
+    gripper_positions: tuple[float, ...] = parameter(
+        (0.0, 0.0),
+        'positions of the gripper joint when it is closed and when it is open [rad or m]. Two equal numbers mean '
+        'its limits',
+        size=2,
+    )
+    gripper_squeeze: float = parameter(
+        0.1,
+        'how far beyond the surface of an object the gripper is commanded while it holds the object, as a share of '
+        'its stroke. More holds tighter and heats the motor',
+        low=0.0,
+        high=1.0,
+    )
 
     # Search
 
@@ -364,7 +380,8 @@ class ArmSettings(HasTool):
 
     def _model_parts(self) -> tuple[object, ...]:
         collision = self.self_collision, self.mesh_path, self.srdf_file
-        return self.tool(), self.search(), self.home, self.bounds(), collision
+        gripper = self.gripper_joint, self.gripper_positions
+        return self.tool(), self.search(), self.home, self.bounds(), collision, gripper
 
 
 # Parameters that every tool has of its own, such as left.tip_link.
@@ -373,6 +390,9 @@ OF_TOOL = (
     'tip_link',
     'tool_axis',
     'tool_point',
+    'gripper_joint',
+    'gripper_positions',
+    'gripper_squeeze',
     'home',
     'controller',
     'controller_joints',

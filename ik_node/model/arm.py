@@ -72,7 +72,7 @@ SHOWN_TIPS = 5  # other links that the note names
 MAX_JAW_TRAVEL = 0.1  # [m]
 ROLLS = 0.8  # cosine between an axis and the arm before it, from which the joint rolls the tool
 SAME_PLACE = 1e-3  # [m] between two joints in one place
-_FINGER = re.compile('grip|jaw|finger|claw', re.IGNORECASE)
+FINGER = re.compile('grip|jaw|finger|claw', re.IGNORECASE)
 _MOVING = re.compile('jaw|finger|claw|mov', re.IGNORECASE)  # a part of a gripper, not the gripper as a whole
 _WRIST = re.compile('wrist|roll|rot|pitch|yaw|twist|flex|tilt', re.IGNORECASE)
 WHOLE_ARM = 5  # joints: fewer do not lose one that moves a link called gripper
@@ -164,8 +164,8 @@ def _jaw(robot: Robot, path: Sequence[Joint]) -> Joint | None:
     """
     moved = [k for k, joint in enumerate(path) if joint.movable]
     jaw = path[moved[-1]]
-    named = _FINGER.search(jaw.name) or _MOVING.search(jaw.child)
-    if not (named or _FINGER.search(jaw.child)) or _WRIST.search(jaw.name):
+    named = FINGER.search(jaw.name) or _MOVING.search(jaw.child)
+    if not (named or FINGER.search(jaw.child)) or _WRIST.search(jaw.name):
         return None
     if _independent(robot, path[: moved[-1]]) < (2 if named else WHOLE_ARM):
         return None
@@ -183,7 +183,7 @@ def _jaw(robot: Robot, path: Sequence[Joint]) -> Joint | None:
 
 def _hand_frame(robot: Robot, hand: str, leaves: Mapping[str, int]) -> str:
     """Return the only frame on a link that bears the name of a gripper, else the link."""
-    frames = [leaf for leaf in _frames_on(robot, hand, leaves) if _FINGER.search(leaf)]
+    frames = [leaf for leaf in _frames_on(robot, hand, leaves) if FINGER.search(leaf)]
     return frames[0] if len(frames) == 1 else hand
 
 

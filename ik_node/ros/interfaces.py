@@ -330,6 +330,12 @@ ENABLE = SubscribedTopic(
     'clutch of teleoperation: true, published repeatedly, keeps it closed',
     GOAL_QOS,  # deep enough that a true does not displace an earlier false
 )
+GRIPPER = SubscribedTopic(
+    '~/gripper',
+    'std_msgs/Float64',
+    'opening of the gripper from 0, closed, to 1, open; the arm continues what it does',
+    GOAL_QOS,
+)
 
 JOINT_STATES = PublishedTopic(
     'joint_states',
@@ -377,6 +383,13 @@ MARKERS = PublishedTopic(
     LATCHED,
 )
 DIAGNOSTICS = PublishedTopic('/diagnostics', 'diagnostic_msgs/DiagnosticArray', 'once per second', STREAM)
+GRIPPER_STATUS = PublishedTopic(
+    '~/gripper_status',
+    'diagnostic_msgs/DiagnosticStatus',
+    'what the gripper does, as a sentence and as `state` (`idle`, `moving`, `reached`, `holding` an object, `empty`: '
+    'closed on nothing, `blocked`, `lost` what it held, `unmeasured`), `opening`, `target`, `joint`',
+    LATCHED,
+)
 SERVO_STATUS = PublishedTopic(
     '~/servo_status',
     'moveit_msgs/ServoStatus or std_msgs/Int8',
@@ -410,6 +423,7 @@ SWITCH_COMMAND_TYPE = Service(
     'accepts only twists, joint velocities or poses; where moveit_msgs has it',
 )
 HOME = Service('~/home', 'std_srvs/Trigger', 'moves to the joint positions of `home`')
+CANCEL = Service('~/cancel', 'std_srvs/Trigger', 'brakes the arm and ends its goal; it accepts the next one at once')
 STOP = Service('~/stop', 'std_srvs/Trigger', 'brakes and holds the arm; goals are rejected until `~/resume`')
 RESUME = Service(
     '~/resume',

@@ -20,7 +20,7 @@ from rclpy.clock_type import ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
-from std_msgs.msg import ColorRGBA, String
+from std_msgs.msg import ColorRGBA, Float64, String
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import InteractiveMarker, InteractiveMarkerControl, Marker
 from visualization_msgs.msg import InteractiveMarkerFeedback as Feedback
@@ -40,6 +40,7 @@ from .parameters import RemoteParameters, ToolSettings, declare
 from .run import ClosableNode, run
 
 BUTTONS = 'Home', 'Stop', 'Resume'  # each is a service of ik_node
+OPENINGS = {'Open the gripper': 1.0, 'Close the gripper': 0.0}
 MENUS = {'Method': 'solver', 'On unreachable': 'on_unreachable'}  # of parameters of ik_node
 
 
@@ -53,6 +54,9 @@ class MarkerMenu:
         for name in BUTTONS:
             client = node.create_client(Trigger, f'ik_node/{name.lower()}')
             menu.insert(name, callback=partial(self._press, name, client))
+        openings = node.create_publisher(Float64, 'ik_node/gripper', NEWEST)
+        for name, opening in OPENINGS.items():
+            menu.insert(name, callback=lambda _, opening=opening: self._grip(openings, opening))
         choices = {field.name: field.metadata['choices'] for field in fields(ArmSettings)}
         self._entries: dict[tuple[str, str], int] = {}  # handles by parameter and value
         for title, parameter in MENUS.items():
@@ -87,6 +91,10 @@ class MarkerMenu:
             client.call_async(Trigger.Request()).add_done_callback(partial(self._answered, name))
         else:
             self._rejected(f'{name}: the service {client.srv_name} is not available')
+
+    def _grip(self, openings: Any, opening: float) -> None:
+        self._pressed()
+        openings.publish(Float64(data=opening))
 
     def _answered(self, name: str, future: Any) -> None:
         if not future.result().success:

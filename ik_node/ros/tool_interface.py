@@ -40,6 +40,7 @@ from ik_node.steady import steady
 
 from . import interfaces
 from .goals import GOALS, GoalContext, GoalRequest, Projection
+from .gripper import GripperInterface, GripperRequest
 from .interfaces import (
     DELTA_JOINTS,
     DELTA_TWIST,
@@ -551,9 +552,11 @@ class ToolInterface:
         for topic, kind in GOALS.items():
             store = partial(self._store, topic.named(prefix), kind)
             topic.subscription(node, store, prefix, refuse=store)
+        self.gripper = GripperInterface(node, prefix, tool, lambda: self.controller, shared.inbox, settings)
         Projection(node, prefix, self.goals, shared.queries)
         self.teleop = TeleopInterface(node, prefix, self.own_controller, frames, shared.time, settings)
         interfaces.HOME.provide(node, answered(self.home), prefix)
+        interfaces.CANCEL.provide(node, answered(self.cancel), prefix, by=urgent)
         interfaces.STOP.provide(node, answered(self.stop), prefix, by=urgent)
         offer_resume(shared, self.resume, prefix, lambda: self.controller.needed)
         interfaces.HAND_GUIDE.provide(node, self._hand_guide, prefix, by=urgent)
@@ -610,6 +613,14 @@ class ToolInterface:
         self._inbox.put(HomeRequest(self.tool, f'~/{self.prefix}home'))
         return True, 'moving to the home position'
 
+    def cancel(self) -> ServiceResult:
+        """Brake, and forget the goals."""
+        for tool in self.group:
+            self._inbox.clear(tool.tool)
+        if not self.controller.cancel():
+            return False, self.controller.condition()[1]
+        return True, 'cancelled: the arm brakes and holds'
+
     def stop(self) -> ServiceResult:
         """Stop until resume."""
         self._stopped = True
@@ -650,6 +661,11 @@ class ToolInterface:
 
     def report(self, report: Report, logged: bool = True) -> None:
         """Publish the result of a goal or the state of the arm, and log problems."""
+        self.gripper.on_report(report)
+        if isinstance(report.request, GripperRequest):  # it has a status of its own
+            if logged and not self._node.closing:
+                self._log(report)
+            return
         if report.request is not None:
             self.last_report = report
             self._count(report)
@@ -700,6 +716,7 @@ class ToolInterface:
     def moved(self) -> None:
         """Publish the progress of a moving arm when it is due; call it after each setpoint."""
         self.publish_due()
+        self.gripper.step(self.snapshot)
         self._on_its_way = self.controller.state in ON_ITS_WAY
         if self._on_its_way and steady() >= self._state_due:
             self._publish_goal_state()

@@ -16,6 +16,7 @@ from rclpy.parameter import Parameter
 from std_msgs.msg import Int8, String
 from stepped import World, world
 
+from ik_node import client as goto
 from ik_node.control.requests import HomeRequest, Request
 from ik_node.errors import IkError
 from ik_node.model.tree import Tool, Tree
@@ -24,7 +25,6 @@ from ik_node.ros.goals import JointsRequest
 from ik_node.ros.interfaces import LATCHED
 from ik_node.ros.node import IkNode
 from ik_node.ros.parameters import RemoteSettings
-from ik_node.ros.programs import goto
 from ik_node.share import share_path
 
 pytestmark = pytest.mark.slow

@@ -79,6 +79,25 @@ def test_keys_call_services(client, keys):
     client.wait(lambda: client.position() == pytest.approx([0.3, 0.4, 0.5, 0.2, 0.3]), 'home')
 
 
+@pytest.mark.slow
+def test_brackets_close_and_open_the_gripper_while_they_are_held(client, keys):
+    client.run(0.2)
+    for _ in range(10):
+        keys.press(']')
+        client.run(0.03)
+    client.run(1.0)
+    assert client.position('finger')[0] == pytest.approx(0.02)
+    for _ in range(4):
+        keys.press('[')
+        client.run(0.03)
+    client.run(1.0)
+    assert client.position('finger')[0] == pytest.approx(0.012)
+    for _ in range(30):
+        keys.press('[')
+    client.run(1.0)
+    assert client.position('finger')[0] == 0.0
+
+
 def test_without_a_node_it_says_so(client, keys, capsys):
     client.served.close()
     keys.press(' ')

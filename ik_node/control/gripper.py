@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GripperWatch: whether a gripper moves, holds an object or has closed on nothing."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections import deque
+from dataclasses import dataclass
+
+from .requests import Level
+
+NEAR = 0.03  # share of the stroke within which a gripper has reached its target
+STILL = 0.3  # [s] for which it must stay within CALM to be at rest
+CALM = 0.01  # share of the stroke
+
+
+class Grip(enum.Enum):
+    """What a gripper does; the value is for programs."""
+
+    IDLE = 'idle'  # never commanded
+    MOVING = 'moving'
+    REACHED = 'reached'
+    HOLDING = 'holding'  # kept from closing further: by an object, or by its own stop
+    EMPTY = 'empty'  # closed, with nothing between the jaws
+    BLOCKED = 'blocked'  # kept from opening further
+    LOST = 'lost'  # it was holding, and what it held is gone
+    UNMEASURED = 'unmeasured'  # commanded, but where it is is not known
+
+
+SENTENCES = {
+    Grip.IDLE: 'the gripper has not been commanded yet',
+    Grip.MOVING: 'the gripper moves',
+    Grip.REACHED: 'the gripper has arrived',
+    Grip.HOLDING: 'the gripper holds something',
+    Grip.EMPTY: 'the gripper has closed on nothing',
+    Grip.BLOCKED: 'something keeps the gripper from opening',
+    Grip.LOST: 'the gripper has lost what it held',
+    Grip.UNMEASURED: 'the gripper has been commanded, but its position is not measured',
+}
+
+
+@dataclass(frozen=True)
+class GripperState:
+    """opening and target: from 0, closed, to 1, open; NaN while unknown. target: as the user gave it."""
+
+    grip: Grip
+    opening: float
+    target: float
+
+    @property
+    def level(self) -> Level:
+        """WARN for what a user did not ask for."""
+        return Level.WARN if self.grip in (Grip.BLOCKED, Grip.LOST) else Level.OK
+
+    def describe(self) -> str:
+        """Return one sentence."""
+        where = '' if math.isnan(self.opening) else f' at {100.0 * self.opening:.0f} %'
+        return f'{SENTENCES[self.grip]}{where}'
+
+
+class GripperWatch:
+    """Judges a gripper by its commands and measurements. Openings are shares of the stroke; times are seconds."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, float]] = deque()  # time and opening, for STILL at least
+        self._target = self._relief = math.nan
+        self.state = GripperState(Grip.IDLE, math.nan, math.nan)
+
+    def update(
+        self, time: float, opening: float | None, command: tuple[float, float] | None, squeeze: float
+    ) -> float | None:
+        """Take what is measured and commanded at a time; return an opening to command instead, else None.
+
+        opening: measured, None without. command: its target and where the command is now; None before the first.
+        squeeze: how far beyond an object the gripper may be commanded. A motor that pushes farther burns out.
+        """
+        now = math.nan if opening is None else opening
+        if command is None:
+            self._settle(Grip.IDLE, now)
+            return None
+        target, commanded = command
+        if target not in (self._target, self._relief):  # a new command
+            self._target, self._relief = target, math.nan
+            self._seen.clear()
+        if opening is None:
+            self._seen.clear()
+            self._settle(Grip.MOVING if commanded != target else Grip.UNMEASURED, now)
+            return None
+        if self._seen and time < self._seen[-1][0]:  # the clock was set back
+            self._seen.clear()
+        self._seen.append((time, opening))
+        while len(self._seen) > 1 and time - self._seen[1][0] >= STILL:
+            self._seen.popleft()
+        openings = [seen for _, seen in self._seen]
+        rests = commanded == target and time - self._seen[0][0] >= STILL and max(openings) - min(openings) <= CALM
+        if not rests:
+            kept = self.state.grip is Grip.HOLDING and target == self._relief and opening > target + NEAR
+            self._settle(Grip.HOLDING if kept else Grip.MOVING, now)
+            return None
+        self._settle(self._at_rest(opening, target), now)
+        if self.state.grip is Grip.HOLDING and opening - target > squeeze + CALM:
+            self._relief = opening - squeeze
+            return self._relief
+        return None
+
+    def _at_rest(self, opening: float, target: float) -> Grip:
+        if opening > target + NEAR:
+            return Grip.HOLDING
+        if opening < target - NEAR:
+            return Grip.BLOCKED
+        if target == self._relief:
+            return Grip.LOST
+        return Grip.EMPTY if target <= NEAR else Grip.REACHED
+
+    def _settle(self, grip: Grip, opening: float) -> None:
+        self.state = GripperState(grip, opening, self._target)

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GripperInterface: the topics and the action of the gripper of a tool."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rclpy.callback_groups import ReentrantCallbackGroup
+from rclpy.node import Node
+from rclpy.task import Future
+from std_msgs.msg import Float64
+
+from ik_node.control.controller import ArmController, Inbox
+from ik_node.control.gripper import Grip, GripperState, GripperWatch
+from ik_node.control.requests import Aim, Report, Snapshot
+from ik_node.control.settings import ArmSettings
+from ik_node.errors import InputError
+from ik_node.model.gripper import Gripper
+from ik_node.steady import steady
+
+from .interfaces import GRIPPER, GRIPPER_STATUS, installed
+from .reports import diagnostic
+
+REPEAT = 1.5  # [s] within which an unchanged opening belongs to a stream and is not a new command
+PERIOD = 0.05  # [s] from one look at the gripper to the next
+CHANGE = 0.01  # share of the stroke from which another opening is published
+NO_GRIPPER = 'no gripper is known behind this arm: set gripper_joint, and gripper_positions for one without limits'
+ACTION = '~/{}gripper_cmd'
+OLDER = ('humble', 'iron', 'jazzy')  # distributions whose controllers and MoveIt use GripperCommand
+
+
+@dataclass(frozen=True, eq=False)
+class GripperRequest:
+    """Move the gripper of a tool to an opening from 0, closed, to 1, open; the arm continues what it does."""
+
+    opening: float
+    tool: str
+    source: str
+    moves: bool = True
+    arrival: float = field(default_factory=steady)
+    received: float = 0.0
+    goal_time: float | None = None
+    stamp: str = ''
+    frame: str = ''
+
+    def resolve(self, snapshot: Snapshot) -> Aim | None:
+        """Return the positions of the joints of the gripper. Raises InputError for another opening."""
+        gripper = snapshot.tool.gripper
+        if gripper is None:
+            raise InputError(NO_GRIPPER)
+        if not 0.0 <= self.opening <= 1.0:
+            raise InputError(f'an opening is from 0 (closed) to 1 (open), got {self.opening:g}')
+        return gripper.positions(self.opening)
+
+
+class GripperInterface:
+    """Passes openings to the controller of a tool, and publishes what the gripper does."""
+
+    def __init__(
+        self,
+        node: Node,
+        prefix: str,
+        tool: str,
+        controller: Callable[[], ArmController],
+        inbox: Inbox,
+        settings: Callable[[], ArmSettings],
+    ) -> None:
+        """controller: that which moves the tool; prefix: of the names of topics."""
+        self._prefix, self._tool, self._name = prefix, tool, f'{node.get_name()}/{prefix}gripper'
+        self._controller, self._inbox, self._settings = controller, inbox, settings
+        self._watch = GripperWatch()
+        self._last = (math.nan, -math.inf)  # opening on the topic, and when it arrived (steady)
+        self._due = -math.inf
+        self._published: GripperState | None = None
+        self._relief: GripperRequest | None = None
+        self._pending: _Pending | None = None  # the goal of the action
+        self._status = GRIPPER_STATUS.publisher(node, prefix)
+        GRIPPER.subscription(node, self._on_opening, prefix)
+        kind = action_type()
+        self._action = None if kind is None else self._serve(node, kind)
+
+    def _serve(self, node: Node, kind: Any) -> Any:
+        from rclpy.action.server import ActionServer, CancelResponse
+
+        return ActionServer(
+            node,
+            kind,
+            ACTION.format(self._prefix),
+            self._execute,
+            callback_group=ReentrantCallbackGroup(),
+            cancel_callback=lambda _: CancelResponse.ACCEPT,
+        )
+
+    def _on_opening(self, message: Float64) -> None:
+        now, (opening, arrival) = steady(), self._last
+        self._last = message.data, now
+        if message.data != opening or now - arrival >= REPEAT:
+            self._inbox.put(GripperRequest(message.data, self._tool, GRIPPER.named(self._prefix)))
+        else:
+            self._published = None  # an answer, although it changes nothing
+
+    def on_report(self, report: Report) -> None:
+        """Take a report of the tool: after a rejection or a stop, an unchanged opening is a new command."""
+        if report.status == 'rejected' or report.phase == 'stopped':
+            self._last = (math.nan, -math.inf)
+        if isinstance(report.request, GripperRequest):
+            self._published = None
+            if report.status == 'rejected':
+                values = {'state': 'rejected', 'opening': math.nan, 'target': report.request.opening, 'joint': ''}
+                self._status.publish(diagnostic(report.level, self._name, report.message, values))
+        pending = self._pending
+        if pending is not None and report.request is pending.request:
+            if report.status == 'rejected' or report.phase == 'stopped':
+                pending.end(report.message)
+            else:
+                pending.begun = True
+
+    def step(self, snapshot: Callable[[], Snapshot | None]) -> None:
+        """Look at the gripper if it is due; call it after each setpoint. snapshot: returns that of the tool."""
+        if steady() < self._due:
+            return
+        self._due = steady() + PERIOD
+        now, controller = snapshot(), self._controller()
+        gripper = None if now is None else now.tool.gripper
+        if now is None or gripper is None:
+            return
+        measured, command = controller.measured(gripper.joint.name), controller.off_arm(gripper.joint.name)
+        if measured is None and command is None and math.isnan(now.measured_age):  # an arm that is only shown
+            measured = float(now.values[now.model.joints.indices([gripper.joint.name])[0]])
+        openings = None if command is None else (gripper.opening(command[0]), gripper.opening(command[1]))
+        relief = self._watch.update(
+            steady(),
+            None if measured is None else gripper.opening(measured),
+            openings,
+            self._settings().gripper_squeeze,
+        )
+        if relief is not None and controller.ready:
+            self._put(max(relief, 0.0), 'holding')
+        self._publish(gripper)
+        pending = self._pending
+        if pending is None or not pending.begun:
+            return
+        if pending.handle.is_cancel_requested and openings is not None:
+            self._put(min(max(openings[1], 0.0), 1.0), 'cancelled')  # hold where it is
+            pending.end('cancelled')
+        elif self._watch.state.grip is not Grip.MOVING:
+            pending.end('')
+
+    def _put(self, opening: float, why: str) -> None:
+        self._inbox.put(GripperRequest(opening, self._tool, f'{self._name} ({why})'))
+
+    def _publish(self, gripper: Gripper) -> None:
+        state, before = self._watch.state, self._published
+        if before is not None and state.grip is before.grip and state.target == before.target:
+            both_unknown = math.isnan(state.opening) and math.isnan(before.opening)
+            if both_unknown or abs(state.opening - before.opening) < CHANGE:
+                return
+        self._published = state
+        values = {
+            'state': state.grip.value,
+            'opening': state.opening,
+            'target': state.target,
+            'joint': gripper.joint.name,
+        }
+        self._status.publish(diagnostic(state.level, self._name, state.describe(), values))
+
+    # The action, whose positions are those of the joint
+
+    async def _execute(self, handle: Any) -> Any:
+        """Carry out a goal; a newer one ends it."""
+        kind = action_type()
+        result = kind.Result()
+        parallel = hasattr(result, 'state')
+        command = handle.request.command
+        position = float(command.position[0] if parallel and command.position else getattr(command, 'position', 0.0))
+        snapshot = self._controller().snapshot(self._tool)
+        gripper = None if snapshot is None else snapshot.tool.gripper
+        opening = math.nan if gripper is None else gripper.opening(position)
+        request = GripperRequest(opening, self._tool, ACTION.format(self._prefix))
+        if self._pending is not None:
+            self._pending.end('a newer goal has replaced it')
+        pending = self._pending = _Pending(request, handle, Future())
+        self._inbox.put(request)
+        reason = await pending.done
+        if self._pending is pending:
+            self._pending = None
+        grip, opening = self._watch.state.grip, self._watch.state.opening
+        found = math.nan if gripper is None else next(iter(gripper.positions(opening).values()))
+        result.stalled = grip in (Grip.HOLDING, Grip.BLOCKED)
+        result.reached_goal = not reason and not result.stalled
+        if parallel:
+            result.state.name, result.state.position = [gripper.joint.name if gripper else ''], [found]
+        else:
+            result.position = found
+        if handle.is_cancel_requested:
+            handle.canceled()
+        elif reason:
+            handle.abort()
+        else:
+            handle.succeed()
+        return result
+
+
+@dataclass
+class _Pending:
+    request: GripperRequest
+    handle: Any
+    done: Future
+    begun: bool = False  # the gripper moves for it
+
+    def end(self, reason: str) -> None:
+        """End the goal; reason: why it has failed, else empty."""
+        if not self.done.done():
+            self.done.set_result(reason)
+
+
+def action_type() -> Any:
+    """Return the type of the action, None without control_msgs."""
+    names = ['GripperCommand', 'ParallelGripperCommand']
+    if os.environ.get('ROS_DISTRO', 'jazzy') not in OLDER:
+        names.reverse()
+    return next((kind for name in names if (kind := installed('control_msgs.action', name)) is not None), None)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ArmClient beside a node that is stepped: each call returns how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import signal
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from node_harness import Client, running
+from small_arm import arm_urdf
+
+from ik_node.client import ArmClient
+from ik_node.errors import InputError
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('terminal')]
+
+PLACE, DOWN = (0.45, 0.1, 0.2), (1.0, 0.0, -1.0)
+FAR = (-0.45, 0.0, 0.2)
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    with running(arm_urdf()) as client:
+        yield client
+
+
+@pytest.fixture
+def arm(client: Client) -> Iterator[ArmClient]:  # noqa: ARG001
+    with ArmClient() as arm:
+        yield arm
+
+
+def tool(client: Client) -> tuple[np.ndarray, np.ndarray]:
+    return client.served._tools[0].snapshot().tool.arm.fk(client.position())
+
+
+def test_a_move_returns_once_the_arm_is_there(arm: ArmClient, client: Client):
+    result = arm.move(PLACE, DOWN)
+    assert result
+    assert (result.state, str(result)) == ('arrived', 'arrived at the goal')
+    assert result.position_error < 1e-4
+    position, direction = tool(client)
+    assert np.allclose(position, PLACE, atol=2e-4)
+    assert np.allclose(direction, np.array(DOWN) / math.sqrt(2.0), atol=2e-3)
+    assert arm.move((0.45, 0.05, 0.2), DOWN, line=True)
+
+
+def test_out_of_reach_it_says_why_and_what_is_nearest(arm: ArmClient):
+    result = arm.move((4.0, 0.0, 0.2), (1.0, 0.0, 0.0))
+    assert not result
+    assert result.state == 'unreachable'
+    assert 'out of reach' in result.message
+    position, direction = result.nearest
+    assert 0.5 < position[0] < 1.0
+    assert np.linalg.norm(direction) == pytest.approx(1.0)
+    assert np.linalg.norm(position - (4.0, 0.0, 0.2)) == pytest.approx(result.position_error, abs=1e-3)
+
+
+def test_the_gripper_opens_and_closes(arm: ArmClient, client: Client):
+    for opening in (1.0, 0.0, 0.0, 0.5):
+        result = arm.gripper(opening)
+        assert result.state == 'unmeasured'
+        assert client.position('finger')[0] == pytest.approx(0.04 * opening, abs=1e-6)
+    for opening in (50.0, -0.1, math.nan):
+        with pytest.raises(InputError, match='from 0'):
+            arm.gripper(opening)
+
+
+def test_a_slower_move_leaves_the_speed_as_it_was(arm: ArmClient, client: Client):
+    fast = client.served.get_parameter('speed_scaling').value
+    seen = []
+    client.world.once(lambda: abs(client.position('yaw')[0]) > 0.1, lambda: seen.append(client.parameter_now()))
+    client.parameter_now = lambda: client.served.get_parameter('speed_scaling').value
+    assert arm.move(FAR, speed=0.5)
+    assert seen == [pytest.approx(0.5 * fast)]
+    assert client.parameter_now() == fast
+    for speed in (0.0, 1.5):
+        with pytest.raises(InputError, match='speed'):
+            arm.move(PLACE, speed=speed)
+
+
+@pytest.mark.parametrize('how', ['cancel', 'timeout'])
+def test_a_motion_that_is_cancelled_brakes_and_the_next_one_begins(arm: ArmClient, client: Client, how: str):
+    client.world.once(lambda: abs(client.position('yaw')[0]) > 0.1, arm.cancel if how == 'cancel' else lambda: None)
+    result = arm.move(FAR, timeout=math.inf if how == 'cancel' else 1.2)
+    assert (bool(result), result.state) == (False, 'cancelled' if how == 'cancel' else 'timed out')
+    client.run(1.0)
+    rests = client.position()
+    client.run(1.0)
+    assert (client.position() == rests).all()
+    assert 0.05 < abs(rests[0]) < 3.0
+    assert arm.move(PLACE)
+
+
+def test_ctrl_c_stops_the_arm(arm: ArmClient, client: Client):
+    moves = lambda: abs(client.position('yaw')[0]) > 0.1  # noqa: E731
+    client.world.once(moves, lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        arm.move(FAR)
+    assert arm.move(PLACE).state == 'rejected'
+    client.run(1.0)
+    assert arm.resume()
+    assert arm.move(PLACE)
+    assert arm.stop()
+    assert arm.gripper(1.0).state == 'rejected'
+
+
+def test_it_can_be_awaited(arm: ArmClient, client: Client):
+    async def both() -> None:
+        assert await arm.move_async(PLACE, DOWN)
+        assert (await arm.gripper_async(1.0)).opening is not None
+
+    asyncio.run(both())
+    assert client.position('finger')[0] == pytest.approx(0.04)
+
+
+@pytest.mark.parametrize(
+    ('named', 'why'),
+    [
+        ({'direction': (0, 0, 0)}, 'direction'),
+        ({'line': True}, 'needs a direction'),
+        ({'cone': 0.1}, 'needs a direction'),
+        ({'position': (1.0, 2.0)}, 'position'),
+        ({'position': (math.nan, 0.0, 0.0)}, 'position'),
+    ],
+)
+def test_wrong_arguments_are_refused(arm: ArmClient, named: dict[str, object], why: str):
+    with pytest.raises(InputError, match=why):
+        arm.move(**{'position': PLACE, **named})

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gripper of an arm: an opening from 0 to 1 moves it, whatever the arm does, and tells what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import TwistStamped
+from node_harness import Client, running
+from small_arm import arm_urdf
+from std_msgs.msg import Float64
+from test_real_arm import REMAPPED, Driver
+
+from ik_node.control.gripper import Grip, GripperWatch
+from ik_node.ros.interfaces import LATCHED
+
+pytestmark = pytest.mark.slow
+
+OPEN, CLOSED = 0.04, 0.0  # [m] of the finger
+
+
+class Hand:
+    """A client for the gripper of a node, and the driver of its arm where one is measured."""
+
+    def __init__(self, client: Client) -> None:
+        self.client, self.heard = client, []
+        self._openings = client.node.create_publisher(Float64, 'ik_node/gripper', 10)
+        client.node.create_subscription(DiagnosticStatus, 'ik_node/gripper_status', self.heard.append, LATCHED)
+        client.wait(lambda: self._openings.get_subscription_count(), 'the subscription')
+
+    def ask(self, opening: float) -> None:
+        self._openings.publish(Float64(data=opening))
+
+    def values(self) -> dict[str, str]:
+        return {pair.key: pair.value for pair in self.heard[-1].values} if self.heard else {}
+
+    def wait(self, state: str) -> None:
+        self.client.wait(lambda: self.values().get('state') == state, state)
+
+
+class Jaws(Driver):
+    """A driver whose finger cannot close below an object, nor open beyond an obstacle."""
+
+    object, obstacle = -1.0, 1.0
+
+    def _take(self, message) -> None:
+        super()._take(message)
+        self.positions['finger'] = min(max(self.positions['finger'], self.object), self.obstacle)
+
+
+@pytest.fixture
+def shown() -> Iterator[Hand]:
+    with running(arm_urdf()) as client:
+        yield Hand(client)
+
+
+@pytest.fixture
+def real() -> Iterator[tuple[Hand, Jaws]]:
+    with running(arm_urdf(), ready=False, cli_args=REMAPPED) as client:
+        driver = Jaws(client.node, 'joint_commands', 'joint_states')
+        client.wait(lambda: driver.commands, 'commands')
+        yield Hand(client), driver
+
+
+def finger(hand: Hand) -> float:
+    return float(hand.client.position('finger')[0])
+
+
+def test_an_opening_is_a_share_of_the_stroke(shown: Hand):
+    shown.wait('idle')
+    for opening in (1.0, 0.25, 0.0):
+        shown.ask(opening)
+        shown.client.wait(lambda at=opening: abs(finger(shown) - at * OPEN) < 1e-6, 'the finger')
+    shown.wait('unmeasured')
+    assert not shown.client.about('gripper'), 'the goal of the arm and its reports are not those of the gripper'
+
+
+@pytest.mark.parametrize('opening', [-0.01, 1.01, 50.0, float('nan'), float('inf')])
+def test_another_unit_is_rejected(shown: Hand, opening: float):
+    shown.ask(0.5)
+    shown.client.wait(lambda: abs(finger(shown) - 0.5 * OPEN) < 1e-6, 'the finger')
+    shown.ask(opening)
+    shown.client.run(1.0)
+    assert finger(shown) == pytest.approx(0.5 * OPEN)
+
+
+def test_a_goal_of_the_arm_and_the_gripper_go_on_together(shown: Hand):
+    client = shown.client
+    client.send('goal_joints', client.joints(yaw=0.8))
+    shown.ask(1.0)
+    client.wait(lambda: any('arrived' in status.message for status in client.about('goal_joints')), 'the arrival')
+    assert client.position('yaw')[0] == pytest.approx(0.8)
+    assert finger(shown) == pytest.approx(OPEN)
+
+
+def speeds(shown: Hand, closes: bool) -> np.ndarray:
+    """Speeds of the joints of the arm while an operator moves the tool, and closes the gripper."""
+    client = shown.client
+    twists = client.node.create_publisher(TwistStamped, 'ik_node/delta_twist_cmds', 10)
+    message = TwistStamped()
+    message.twist.linear.x = -0.3
+    mark = len(client.samples)
+    for k in range(60):
+        twists.publish(message)
+        if closes and k >= 30:
+            shown.ask(k / 60.0)
+        client.run(0.02)
+    return np.array([np.abs(sample.velocity[:5]).max() for sample in client.samples[mark:]])
+
+
+def test_an_operator_moves_on_while_the_gripper_closes():
+    seen = []
+    for closes in (False, True):
+        with running(arm_urdf()) as client:
+            client.send('goal_joints', client.joints(yaw=0.3, shoulder=0.4, elbow=0.5, roll=0.2, wrist=0.3))
+            client.wait_said('arrived')
+            seen.append(speeds(Hand(client), closes))
+    assert seen[0].max() > 0.1
+    assert np.allclose(*seen, atol=1e-9), 'the arm moves as without the gripper'
+
+
+def test_stop_stops_the_gripper_too(shown: Hand):
+    shown.ask(1.0)
+    shown.client.run(0.1)
+    shown.client.call('ik_node/stop')
+    shown.client.run(1.0)
+    rests = finger(shown)
+    assert 0.0 < rests < OPEN
+    shown.ask(1.0)
+    shown.client.run(1.0)
+    assert finger(shown) == rests
+    shown.client.call('ik_node/resume')
+    shown.client.run(0.2)
+    shown.ask(1.0)
+    shown.client.wait(lambda: abs(finger(shown) - OPEN) < 1e-6, 'the finger, to the same opening as before the stop')
+
+
+def test_an_object_is_held_without_pushing_on(real: tuple[Hand, Jaws]):
+    hand, driver = real
+    hand.ask(1.0)
+    hand.wait('reached')
+    driver.object = 0.4 * OPEN
+    hand.ask(0.0)
+    hand.wait('holding')
+    hand.client.run(2.0)
+    assert hand.values()['state'] == 'holding'
+    assert float(hand.values()['opening']) == pytest.approx(0.4)
+    assert driver.command('finger') == pytest.approx((0.4 - 0.1) * OPEN), 'gripper_squeeze beyond its surface'
+    driver.object = -1.0
+    hand.wait('lost')
+    assert hand.heard[-1].level == DiagnosticStatus.WARN
+
+
+def test_jaws_that_close_on_nothing_or_cannot_open_say_so(real: tuple[Hand, Jaws]):
+    hand, driver = real
+    hand.ask(0.0)
+    hand.wait('empty')
+    driver.obstacle = 0.5 * OPEN
+    hand.ask(1.0)
+    hand.wait('blocked')
+
+
+def test_a_gripper_starts_where_it_is_measured(real: tuple[Hand, Jaws]):
+    hand, driver = real
+    driver.positions['finger'] = 0.03
+    hand.client.run(0.2)
+    assert 'finger' not in driver.commands[-1].name, 'nobody has commanded it'
+    hand.ask(1.0)
+    hand.client.wait(lambda: 'finger' in driver.commands[-1].name, 'a command')
+    first = next(command for command in driver.commands if 'finger' in command.name)
+    assert first.position[list(first.name).index('finger')] == pytest.approx(0.03, abs=1e-3)
+
+
+def test_ends_can_be_given_and_a_gripper_be_left_out():
+    with running(arm_urdf(), gripper_positions=[0.03, 0.01]) as client:
+        hand = Hand(client)
+        hand.ask(1.0)
+        client.wait(lambda: abs(finger(hand) - 0.01) < 1e-6, 'open at the lower end')
+        rejected = client.set_parameters(gripper_joint='yaw')[0]
+        assert 'carries no joint "yaw" that moves by itself, it has "finger"' in rejected.reason
+        assert client.set_parameters(gripper_joint='none')[0].successful
+        hand.ask(0.0)
+        client.run(1.0)
+        assert finger(hand) == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize('back', [0.0, 5.0])
+def test_the_watch_needs_time_at_rest(back: float):
+    watch, time = GripperWatch(), 10.0
+    assert watch.update(time, 0.5, (0.0, 0.2), 0.1) is None
+    assert watch.state.grip is Grip.MOVING
+    time -= back
+    for _ in range(5):
+        time += 0.05
+        assert watch.update(time, 0.5, (0.0, 0.0), 0.1) is None
+        assert watch.state.grip is Grip.MOVING
+    reliefs = [watch.update(time + 0.05 * k, 0.5, (0.0, 0.0), 0.1) for k in range(1, 4)]
+    assert reliefs[-1] == pytest.approx(0.4)
+    assert watch.state.grip is Grip.HOLDING
