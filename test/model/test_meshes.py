@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
+from ik_node.model.collision import _hull
 from ik_node.model.meshes import MeshError, check_mesh, find_mesh, mesh_folder
 from ik_node.model.urdf.description import load_description
+from ik_node.solver.reachable_directions import fibonacci_sphere
 
 PACKAGE_MESH = 'package://some_arm/meshes/body.stl'
 GLTF = '{"asset": {"version": "2.0"}, '
@@ -141,3 +144,19 @@ def test_the_folder_of_the_meshes_of_a_description(tmp_path, monkeypatch, names,
     file.write_text(f'<robot name="r"><link name="a">{meshes}</link></robot>')
     text = load_description(file)  # which names relative meshes by where they are
     assert mesh_folder(file, text) == (expected and tmp_path / expected)
+
+
+@pytest.mark.slow
+def test_the_hull_of_a_mesh_is_as_far_away_as_the_mesh(tmp_path):
+    coal, trimesh = pytest.importorskip('coal'), pytest.importorskip('trimesh')
+    trimesh.creation.icosphere(subdivisions=3, radius=0.1).export(tmp_path / 'ball.stl')
+    hull = _hull(coal, 'ball.stl', [1.0, 2.0, 1.0], str(tmp_path))
+    assert hull.num_polygons > 1000
+    for direction in np.random.default_rng(0).normal(size=(50, 3)):
+        at = direction / np.linalg.norm(direction) * np.array([1.0, 2.0, 1.0])
+        far = coal.Transform3s(np.eye(3), 3.0 * at)
+        result = coal.DistanceResult()
+        coal.distance(hull, coal.Transform3s(), coal.Sphere(0.01), far, coal.DistanceRequest(), result)
+        # Within 1 % of a fine sampling of the ellipsoid's surface.
+        surface = 0.1 * fibonacci_sphere(20_000) * np.array([1.0, 2.0, 1.0])
+        assert result.min_distance == pytest.approx(np.linalg.norm(surface - 3.0 * at, axis=1).min() - 0.01, rel=0.01)

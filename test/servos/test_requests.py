@@ -13,6 +13,8 @@ from ik_node.servos.arm import torque
 from ik_node.servos.arm.arm import ArmOptions
 from ik_node.servos.arm.registers import ArmError, Servo
 from ik_node.servos.arm.states import ArmState
+from ik_node.servos.emulator.dynamixel_servo import DynamixelServo
+from ik_node.servos.emulator.motor import Motor
 
 pytestmark = pytest.mark.slow
 
@@ -80,6 +82,21 @@ def test_a_dynamixel_that_its_watchdog_has_stopped_is_lowered_slowly():
         rig.arm.set_torque(False)
         assert limits[14] < 0.7 * limits[0]
         assert limits[-1] < 0.2 * limits[0]
+
+
+def test_an_emulated_dynamixel_whose_bus_is_silent_stops_where_it_is():
+    servo = DynamixelServo(12, 'xm430-w350', Motor(2048, low=0, high=4095, fastest=500), 3)
+    servo.write(64, bytes([1]))  # torque
+    servo.write(98, bytes([10]))  # watchdog: 0.2 s
+    servo.write(116, (3000).to_bytes(4, 'little'))
+    for _ in range(25):
+        servo.drive(0.01)
+    stopped = servo.present()
+    assert servo.get(98, 1) == 255
+    for _ in range(50):
+        servo.drive(0.01)
+    assert 2048 < stopped < 2900
+    assert abs(servo.present() - stopped) < 30
 
 
 def test_a_watchdog_is_set_again_after_a_clear_that_fails(monkeypatch):

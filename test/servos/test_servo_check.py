@@ -109,6 +109,7 @@ def test_what_the_owner_should_know_is_a_warning(bus, check):
     assert 'the P gain is 16 or less in servo 2, as LeRobot sets it' in page
     assert 'servo 3 (elbow_flex) has 60 degrees C' in page
     assert 'torque is on in servo 5 (wrist_roll)' in page
+    assert re.findall(r' deg \d (on|off) \d\d', page) == ['off'] * 4 + ['on', 'off']
     assert 'the bus is not reliable' in page
     assert page.endswith('The arm can be driven, see the warnings.')
 

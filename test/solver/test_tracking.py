@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from made_arms import limits_of, make_arm, plain_arm, random_unit, smooth_path
 
 from ik_node import Goal, InputError, Status
+from ik_node.kernels.tracking import _turn
 from ik_node.solver.goal import Cause
 from ik_node.tracks import TRACKS, Track, plane_axes, tip_pose
 
@@ -295,3 +296,20 @@ def test_nonsense_is_rejected(change):
     good = {'name': 'circle', 'centre': CENTRE, 'size': 0.1, 'speed': 0.1, 'direction': (0, 0, 1)}
     with pytest.raises(InputError, match=next(iter(change)) if 'name' not in change else 'square'):
         Track(**{**good, **change})
+
+
+@pytest.mark.parametrize('velocity', [0.05, 2.0])
+def test_the_turning_point_is_where_the_hardest_braking_ends(velocity: float):
+    """Beside small steps of the same motion; at 2 rad/s the acceleration limit is reached on the way."""
+    hardest, max_jerk, dt = 5.0, 50.0, 0.01
+    position, acceleration, jerk = 0.3, 1.0, 20.0
+    turn = _turn(position, velocity, acceleration, jerk, hardest, max_jerk, dt)
+    step, time = 1e-5, 0.0
+    while velocity > 0.0:
+        if time >= dt:
+            jerk = -max_jerk if acceleration > -hardest else 0.0
+        position += velocity * step
+        velocity += acceleration * step
+        acceleration += jerk * step
+        time += step
+    assert turn == pytest.approx(position, abs=1e-4)
