@@ -15,7 +15,6 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from ik_node.model.arm import Arm
 from ik_node.model.urdf.description import load_description
@@ -133,11 +132,7 @@ def programs() -> str:
     for program, place in PROGRAMS.items():
         module, _, function = place.partition(':')
         printed = io.StringIO()
-        with (
-            contextlib.redirect_stdout(printed),
-            contextlib.suppress(SystemExit),
-            patch('sys.argv', [program]),
-        ):
+        with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
             getattr(import_module(module), function or 'main')(['--help'])
         lines += [f'## {program}', '', '```text', printed.getvalue().rstrip(), '```', '']
     lines += ['## ik_teleop', '', 'Parameter `tool`: the name of the tool on a robot with several. Keys:', '']

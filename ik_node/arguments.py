@@ -20,6 +20,8 @@ from ik_node.checks import AXES, Array, read_axis
 from ik_node.console import say
 from ik_node.errors import InputError, path_text
 from ik_node.model.arm import Arm
+from ik_node.share import robot_file, shipped_robots
+from ik_node.usage import beginning, examples
 
 XACRO_ARGUMENT = re.compile(r'[A-Za-z_][\w.-]*:=.*', re.DOTALL)
 NUMBERS = re.compile(r'-(\d|\.\d|inf|nan)[-+.,\dinfaty]*(e[-+.,\de]*)?', re.IGNORECASE)  # negative, or a list
@@ -36,20 +38,30 @@ def tool_axis(text: str) -> tuple[float, float, float]:
 class PlainParser(argparse.ArgumentParser):
     """Parses -1e-3 as a number; before Python 3.14 argparse parses it as an option.
 
-    takes_xacro_args: words like name:=value are put into the namespace as the mapping xacro_args.
+    Its help begins with what the program does and ends with examples, both from ik_node.usage.
     """
 
-    takes_xacro_args = False
+    def __init__(self, program: str, *, takes_xacro_args: bool = False) -> None:
+        """takes_xacro_args: words like name:=value are put into the namespace as the mapping xacro_args."""
+        super().__init__(prog=program)
+        self._takes_xacro_args = takes_xacro_args
+
+    def format_help(self) -> str:
+        return f'{beginning(self.prog)}\n\n{super().format_help()}\n{examples(self.prog)}\n'
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        positional = [(action.nargs, str(action.metavar or action.dest)) for action in self._get_positional_actions()]
+        words = [f'[{name}]' if count == '?' else name for count, name in positional]
+        pairs_too = ['[NAME:=VALUE ...]'] * self._takes_xacro_args
+        self.usage = ' '.join([self.prog, *words, *pairs_too, '[options]'])  # the list of options follows anyway
         given = list(sys.argv[1:] if args is None else args)
-        pairs = [word for word in given if self.takes_xacro_args and XACRO_ARGUMENT.fullmatch(word)]
+        pairs = [word for word in given if self._takes_xacro_args and XACRO_ARGUMENT.fullmatch(word)]
         # Text with a leading space is not an option, and is ignored before a number.
         known, rest = super().parse_known_args(
             [f' {word}' if NUMBERS.fullmatch(word) else word for word in given if word not in pairs],
             namespace,
         )
-        if self.takes_xacro_args:
+        if self._takes_xacro_args:
             known.xacro_args = dict(word.split(':=', 1) for word in pairs)
         return known, rest
 
@@ -78,28 +90,31 @@ def unit_direction(direction: Sequence[float]) -> Array:
     return scaled / math.sqrt(scaled @ scaled)
 
 
-def arm_parser(description: str) -> argparse.ArgumentParser:
-    """Return a parser with the arguments of an arm."""
-    parser = PlainParser(description=description)
-    parser.takes_xacro_args = True
+def arm_parser(program: str) -> argparse.ArgumentParser:
+    """Return the parser of a program with the arguments of an arm."""
+    parser = PlainParser(program, takes_xacro_args=True)
     parser.add_argument(
         'description_file',
-        help='.urdf or .xacro file of the robot; arguments of a .xacro follow it as name:=value',
+        type=robot_file,
+        help='.urdf or .xacro file of the robot, or the name of one that comes with ik_node '
+        f'({", ".join(shipped_robots())}); NAME:=VALUE sets an argument of a .xacro file',
     )
-    parser.add_argument(
+    arm = parser.add_argument_group('tool of the arm')
+    arm.add_argument(
         '--tip-link',
+        metavar='LINK',
         help='link that carries the tool (default: the first that exists of: tool0, a frame between '
         'the fingers, the end of the longest chain, the link that carries the fingers)',
     )
-    parser.add_argument('--base-link', help='reference link of goals (default: the root link)')
-    parser.add_argument(
+    arm.add_argument('--base-link', metavar='LINK', help='reference link of goals (default: the root link)')
+    arm.add_argument(
         '--tool-axis',
         type=tool_axis,
         default=AXES['z'],
         metavar='AXIS',
         help='tool axis in the tip frame: x, y, z, --tool-axis=-x, or numbers such as 0,0.6,0.8 (default: z)',
     )
-    parser.add_argument(
+    arm.add_argument(
         '--tool-point',
         type=float,
         nargs=3,

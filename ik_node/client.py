@@ -465,7 +465,7 @@ def main(given: Sequence[str] | None = None) -> int:
 
     Return 2 for invalid arguments, without ik_node, or if ik_node ends before the motion does.
     """
-    parser = PlainParser(prog='ik_goto', description='Send one goal to ik_node and wait for the arm; Ctrl-C stops it.')
+    parser = PlainParser('ik_goto')
     add_goal(parser, optional=True)
     parser.add_argument('--cone', type=float, default=0.0, help='by how much the tool axis may lean [rad]')
     parser.add_argument('--line', action='store_true', help='move there in a straight line')

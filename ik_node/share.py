@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""share_path: the location of the urdf/, config/ and launch/ files of the package."""
+"""The urdf/, config/ and launch/ files of the package, and the robots among them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from ik_node.errors import InputError
 
 PACKAGE = 'ik_node'
+SUFFIX = '.urdf.xacro'  # of a shipped robot
 
 
 def share_path(*parts: str) -> Path:
@@ -27,3 +28,13 @@ def share_path(*parts: str) -> Path:
         if path.exists():
             return path
     raise InputError(f'{"/".join(parts)} was not found in {", ".join(map(str, roots))}')
+
+
+def shipped_robots() -> tuple[str, ...]:
+    """Return the names of the robots that are shipped with ik_node."""
+    return tuple(sorted(path.name.removesuffix(SUFFIX) for path in share_path('urdf').glob(f'*{SUFFIX}')))
+
+
+def robot_file(given: str) -> str:
+    """Return the path of the description of a shipped robot for its name, and any other text as it is."""
+    return str(share_path('urdf', f'{given}{SUFFIX}')) if given in shipped_robots() else given

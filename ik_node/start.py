@@ -21,6 +21,7 @@ from typing import NoReturn
 
 from ik_node.console import ROS_ARGS, without_ros
 from ik_node.extras import EXTRAS, PACKAGES, ROS_MODULES, missing
+from ik_node.usage import beginning, examples
 
 STOPPED = 0  # exit code of a node after a requested shutdown
 INTERRUPTED = 130  # exit code of a command that did not finish
@@ -30,12 +31,12 @@ FAILED = 2  # exit code of a program that cannot start
 def _run(module: str, interrupted: int, *, node: str = '', function: str = 'main') -> NoReturn:
     """Load a module, run its main or another function and end.
 
-    interrupted: exit code after a signal that main does not handle. node: what the program does, if it is a
+    interrupted: exit code after a signal that main does not handle. node: the name of the program, if it is a
     node, which takes only ROS arguments. It handles SIGINT and SIGTERM from its main on, see ros/run.py; for
     the others Ctrl-C is a KeyboardInterrupt there.
     """
     if node:
-        _check_arguments(Path(sys.argv[0]).stem, node, sys.argv[1:])
+        _check_arguments(node, sys.argv[1:])
     handled = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     for number in (signal.SIGINT, signal.SIGTERM) if node else (signal.SIGINT,):
         if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
@@ -53,17 +54,20 @@ def _run(module: str, interrupted: int, *, node: str = '', function: str = 'main
     _end(code)
 
 
-def _check_arguments(program: str, does: str, given: list[str]) -> None:
+def _check_arguments(program: str, given: list[str]) -> None:
     """End a node that is asked for help (exit code 0) or is given an argument that is none of ROS.
 
     It would ignore the argument, and move an arm.
     """
     if {'-h', '--help'} & set(given):
         print(
+            f'{beginning(program)}\n\n'
             f'usage: {program} [{ROS_ARGS} [-p NAME:=VALUE] [--params-file FILE] [-r FROM:=TO] ...]\n\n'
-            f'{program} {does}.\n\nIt is a ROS node: the options are its parameters and remappings, such as '
-            f'-p use_sim_time:=true.\nThe parameters of all nodes are in docs/reference and '
-            'config/ik_node.yaml.'
+            f'{program} is a ROS node, so its options follow {ROS_ARGS}:\n'
+            '  -p NAME:=VALUE      set a parameter; config/ik_node.yaml lists and explains them all\n'
+            '  --params-file FILE  set the parameters of a YAML file, such as a copy of that one\n'
+            '  -r FROM:=TO         use another name for a topic or service; -r __ns:=/left for all of them\n\n'
+            f'{examples(program)}'
         )
         _end(0)
     if own := without_ros(given):
@@ -95,35 +99,36 @@ def _end(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _node(module: str, does: str) -> Callable[[], NoReturn]:
-    return partial(_run, module, STOPPED, node=does)
+def _node(program: str, module: str) -> Callable[[], NoReturn]:
+    return partial(_run, module, STOPPED, node=program)
 
 
 def _command(module: str, function: str = 'main') -> Callable[[], NoReturn]:
     return partial(_run, module, INTERRUPTED, function=function)
 
 
-ik_node = _node('ik_node.ros.node', 'moves an arm to goals')
-ik_viewer = _node('ik_node.viewer.node', 'shows an arm in a browser, where its goal can be dragged')
-ik_marker = _node('ik_node.ros.marker_node', 'shows the goal of an arm in RViz as a marker to drag')
-ik_goals = _node('ik_node.ros.programs.track_player', 'publishes goals along a track')
-ik_plant = _node('ik_node.sim.node', 'simulates an arm and its controllers')
-ik_teleop = _node('ik_node.ros.programs.teleop_keys', 'moves an arm with the keys of a terminal')
-ik_servos = _node('ik_node.servos.node', 'drives an arm with servos on a bus')
-ik_goto = _command('ik_node.client')  # sends a goal and waits for the arm
-ik_stop = _command('ik_node.ros.programs.services', 'stop')  # stops the arm
-ik_resume = _command('ik_node.ros.programs.services', 'resume')  # lets it continue
-ik_status = _command('ik_node.ros.programs.services', 'status')  # prints what it does
-ik_play = _command('ik_node.ros.programs.play')  # runs a program of taught points
-ik_demo = partial(_run, 'ik_node.startup.demo', STOPPED)  # runs solver, viewer and goals
-ik_inspect = _command('ik_node.tools.inspect')  # describes an arm
-ik_reach = _command('ik_node.tools.reach')  # draws the workspace of an arm
-ik_solve = _command('ik_node.tools.solve')  # solves a goal
-ik_batch = _command('ik_node.tools.batch')  # solves the goals of a file
-ik_retarget = _command('ik_node.tools.retarget')  # replaces the poses of a dataset by joint positions
-ik_place = _command('ik_node.tools.place')  # finds where to put an arm
-ik_export = _command('ik_node.tools.export.program')  # writes the solver of an arm as C
-ik_servo_check = _command('ik_node.servos.check.program')  # checks an arm of bus servos
+# What each of them does is in usage.py.
+ik_node = _node('ik_node', 'ik_node.ros.node')
+ik_viewer = _node('ik_viewer', 'ik_node.viewer.node')
+ik_marker = _node('ik_marker', 'ik_node.ros.marker_node')
+ik_goals = _node('ik_goals', 'ik_node.ros.programs.track_player')
+ik_plant = _node('ik_plant', 'ik_node.sim.node')
+ik_teleop = _node('ik_teleop', 'ik_node.ros.programs.teleop_keys')
+ik_servos = _node('ik_servos', 'ik_node.servos.node')
+ik_goto = _command('ik_node.client')
+ik_stop = _command('ik_node.ros.programs.services', 'stop')
+ik_resume = _command('ik_node.ros.programs.services', 'resume')
+ik_status = _command('ik_node.ros.programs.services', 'status')
+ik_play = _command('ik_node.ros.programs.play')
+ik_demo = partial(_run, 'ik_node.startup.demo', STOPPED)
+ik_inspect = _command('ik_node.tools.inspect')
+ik_reach = _command('ik_node.tools.reach')
+ik_solve = _command('ik_node.tools.solve')
+ik_batch = _command('ik_node.tools.batch')
+ik_retarget = _command('ik_node.tools.retarget')
+ik_place = _command('ik_node.tools.place')
+ik_export = _command('ik_node.tools.export.program')
+ik_servo_check = _command('ik_node.servos.check.program')
 
 
 if __name__ == '__main__':  # python -m ik_node.start NAME: without the console scripts

@@ -20,13 +20,12 @@ from ik_node.model.arm import Arm
 from ik_node.model.robot import Robot
 from ik_node.model.tree import Tool, Tree
 from ik_node.servos.settings import ServoSettings
-from ik_node.share import share_path
+from ik_node.share import SUFFIX, share_path, shipped_robots
 from ik_node.solver.solver import IkSolver
 from ik_node.tracks import NO_TRACK, TRACKS, place_roll, place_track, plane_axes
 
-SUFFIX = '.urdf.xacro'
 URDF, CONFIG = share_path('urdf'), share_path('config')
-ROBOTS = tuple(sorted(path.name.removesuffix(SUFFIX) for path in URDF.glob(f'*{SUFFIX}')))
+ROBOTS = shipped_robots()
 SECTIONS = ('/**', '/**/ik_node', '/ik_node', 'ik_node')  # of a parameter file that ik_node reads
 NODES = optional(
     fields(
@@ -168,7 +167,7 @@ SEED = 'seed_arm'  # the default centre of ik_goals suits this arm
 
 
 class Option(NamedTuple):
-    """An argument of arm.launch.py and, but for NOT_OF_DEMO, an option of ik_demo and a variable of make.
+    """An argument of arm.launch.py and, if it is in GROUPS, an option of ik_demo and a variable of make.
 
     choices: None for any text. words: ik_demo takes several.
     """
@@ -262,25 +261,46 @@ ARGUMENTS = {
     'track_centre': Option('', "centre of the curve in the base link [m], such as '0.2 0 0.04'", words=True),
     'track_size': Option('', 'radius of the curve, or half the length of a line or an eight [m]'),
 }
-NOT_OF_DEMO = ('xacro_args', 'namespace', 'use_sim_time', 'rviz', 'marker', 'viewer', 'real', 'gui')
-DEMO = tuple(name for name in ARGUMENTS if name not in NOT_OF_DEMO)
+ROBOT, MOTION, PAGE = 'robot', 'motion', 'page in the browser'
+GROUPS = {
+    ROBOT: ('description_file', 'tip_link', 'tool_axis', 'tool_point', 'base_link', 'params_file', 'sim'),
+    MOTION: ('track', 'track_centre', 'track_size', 'speed_scaling'),
+    PAGE: ('page_port', 'host', 'mesh_path', 'shadows'),
+    'real arm with servos': (
+        *('serial_port', 'profile', 'torque', 'torque_limit', 'on_exit'),
+        *('calibration', 'zero_from', 'zeros'),
+    ),
+}
+TEXTS_OF_DEMO = {  # where they differ from those of arm.launch.py
+    'page_port': 'TCP port of the page; default: 8080',
+    'tool_axis': 'axis of the tool in the frame of the tip link: x, y, z, -x (written --tool-axis=-x), ... or numbers '
+    f"such as '0 0.6 0.8'; default: {IN_FILE}",
+    'track': f'curve along which the goal moves ({", ".join(CHOICES)}), or one for each tool; its speed: {IN_FILE}; '
+    'default: circle, but none for a real arm',
+}
+GROUP_OF = {name: title for title, names in GROUPS.items() for name in names}
+DEMO = tuple(GROUP_OF)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ik_demo; those that are not given are None, but for page_port."""
+def add_options(parser: argparse.ArgumentParser) -> dict[str, Any]:
+    """Add the options of ik_demo; those that are not given are None, but for page_port. Return their groups."""
+    groups = {title: parser.add_argument_group(title) for title in GROUPS}
     for name in DEMO:
         _, text, choices, words = ARGUMENTS[name]
-        more: dict[str, Any] = {'nargs': '+'} if words else {}
+        more: dict[str, Any] = {} if choices else {'metavar': name.rpartition('_')[2].upper()}
+        if words:
+            more |= {'nargs': '+'}
         if name == 'sim':
             more = {'nargs': '?', 'const': 'mujoco'}
         elif name == 'page_port':  # ik_demo checks it before it starts the viewer
-            more, text = {'default': '8080'}, 'TCP port of the page of the viewer; default: 8080'
-        parser.add_argument(
+            more |= {'default': '8080'}
+        groups[GROUP_OF[name]].add_argument(
             f'--{name.replace("_", "-")}',
             choices=[choice for choice in choices if choice] if choices else None,
-            help=text.replace('empty:', 'default:'),
+            help=TEXTS_OF_DEMO.get(name, text.replace('empty:', 'default:')),
             **more,
         )
+    return groups
 
 
 def given_options(options: argparse.Namespace) -> dict[str, str]:

@@ -37,7 +37,7 @@ from ik_node.ros.sessions import CALLS, DOMAIN, DOMAINS, SESSION, hang_up, sessi
 from ik_node.share import PACKAGE
 from ik_node.tracks import NO_TRACK
 
-from .arguments import add_options, given_options
+from .arguments import MOTION, PAGE, add_options, given_options
 from .launch_plan import LaunchPlan, NodeSpec, launch_plan, tools_of
 
 OK = b'\0'  # of DiagnosticStatus
@@ -196,19 +196,13 @@ def say(message: str) -> None:
 
 def parse(args: Sequence[str] | None) -> argparse.Namespace:
     """Return the options of the command line."""
-    parser = PlainParser(
-        prog='ik_demo',
-        description=(__doc__ or '').split('\n', 1)[0],
-        epilog='Examples: ik_demo; ik_demo --description-file my_arm.urdf --track none. Arguments of a .xacro '
-        'file follow as name:=value. Values that begin with - need =, as --tool-axis=-x. The track is a circle '
-        'by default, none for a real arm.',
-    )
-    parser.takes_xacro_args = True
-    add_options(parser)
-    parser.add_argument('--teleop', action='store_true', help='move the arm with the keys of this terminal')
-    parser.add_argument('--no-viewer', action='store_true', help='do not start the browser viewer')
-    parser.add_argument('--no-browser', action='store_true', help='do not open the page in a browser')
-    parser.add_argument('--no-shadows', dest='shadows', action='store_const', const='false', help='as --shadows false')
+    parser = PlainParser('ik_demo', takes_xacro_args=True)
+    groups = add_options(parser)
+    groups[MOTION].add_argument('--teleop', action='store_true', help='move the arm with the keys of this terminal')
+    page = groups[PAGE]
+    page.add_argument('--no-viewer', action='store_true', help='do not start the page')
+    page.add_argument('--no-browser', action='store_true', help='do not open the page in a browser')
+    page.add_argument('--no-shadows', dest='shadows', action='store_const', const='false', help='as --shadows false')
     parser.add_argument('--port', type=console.renamed('--page-port'), help=argparse.SUPPRESS)
     parser.add_argument('--servos', type=console.renamed('--serial-port'), help=argparse.SUPPRESS)
     return parser.parse_args(args)

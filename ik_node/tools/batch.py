@@ -32,10 +32,7 @@ FIRST = 1000  # rows whose angles are looked at before all are solved
 
 def main(given: Sequence[str] | None = None) -> int:
     """Return 0 once every row is answered, 2 for an invalid file or argument, 130 after Ctrl-C."""
-    parser = arm_parser(
-        'Solve position-plus-direction IK for every row of a file of goals. Run the same command '
-        'again to continue a run that was stopped.'
-    )
+    parser = arm_parser('ik_batch')
     parser.add_argument('goals', help='.parquet, .csv, .arrow, .feather or .npz file, or a folder of Parquet files')
     parser.add_argument(
         'output',

@@ -90,8 +90,9 @@ def given_columns(arguments: argparse.Namespace) -> dict[str, object]:
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say where goals are solved."""
-    parser.add_argument('--workers', type=int, metavar='N', help='processes (default: one per core)')
-    parser.add_argument(
+    group = parser.add_argument_group('where it is computed')
+    group.add_argument('--workers', type=int, metavar='N', help='processes (default: one per core)')
+    group.add_argument(
         '--scheduler',
         metavar='ADDRESS',
         help='address of the scheduler of a Dask cluster whose workers have ik_node, such as tcp://host:8786',

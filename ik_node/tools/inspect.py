@@ -28,12 +28,7 @@ GOALS_BY_ALGEBRA, GOALS_BY_SEARCH = 500, 20  # goals whose solutions are counted
 
 def main(given: Sequence[str] | None = None) -> int:
     """Print joints, limits, reach, effective DoF per tool axis, closed form and number of solutions."""
-    return run(
-        _inspect,
-        arm_parser(
-            'Describe an arm: joints, limits, workspace, degrees of freedom and number of solutions.'
-        ).parse_args(given),
-    )
+    return run(_inspect, arm_parser('ik_inspect').parse_args(given))
 
 
 def _inspect(arguments: argparse.Namespace) -> int:

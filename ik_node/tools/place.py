@@ -285,7 +285,7 @@ class Goals:
 
 def main(given: Sequence[str] | None = None) -> int:
     """Return 0 if a placement meets every goal, 1 if none was found, 2 for an invalid file or argument."""
-    parser = arm_parser('Find the placements of the base from which an arm meets the goals of a file.')
+    parser = arm_parser('ik_place')
     parser.add_argument('goals', help='file of goals as for ik_batch, in any fixed frame')
     add_columns(parser, placed=True)
     parser.add_argument(

@@ -40,9 +40,7 @@ DIRECTIONS, DIRECTIONS_IN_VOLUME = 500, 100
 
 def main(given: Sequence[str] | None = None) -> int:
     """Write the picture and the data; return 0, 2 for an invalid file or argument, 130 after Ctrl-C."""
-    parser = arm_parser(
-        'Draw the workspace of an arm and the share of all directions that it can take at each position.'
-    )
+    parser = arm_parser('ik_reach')
     parser.add_argument(
         '--within',
         type=float,
@@ -68,13 +66,14 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument(
         '--height', type=float, metavar='Z', help='height of the xy plane [m] (default: that of joint 2)'
     )
-    parser.add_argument(
+    volume = parser.add_argument_group('whole workspace instead of two planes')
+    volume.add_argument(
         '--volume',
         action='store_true',
         help='survey the whole workspace in three dimensions, leaving out configurations in self-collision, '
         'with the distance to the joint limits and the smallest singular value too',
     )
-    parser.add_argument(
+    volume.add_argument(
         '--tolerance',
         type=float,
         default=0.0,
@@ -82,7 +81,7 @@ def main(given: Sequence[str] | None = None) -> int:
         help='with --volume: positions between which no value changes by more than this share of its range '
         'are interpolated (default: 0, which surveys every position)',
     )
-    parser.add_argument(
+    volume.add_argument(
         '--solutions',
         action='store_true',
         help='with --volume: count the solutions of each direction too, which takes many times as long',

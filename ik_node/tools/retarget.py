@@ -52,11 +52,7 @@ POSITION, ROTVEC = ('ee.x', 'ee.y', 'ee.z'), ('ee.wx', 'ee.wy', 'ee.wz')
 
 def main(given: Sequence[str] | None = None) -> int:
     """Return 0 once the dataset is written, 2 for an invalid file or argument, 130 after Ctrl-C."""
-    parser = arm_parser(
-        'Replace the end-effector poses of a LeRobot dataset, or of a table of episodes, by '
-        'joint positions of an arm, each episode as one path. Run the same command again to '
-        'continue a run that was stopped.'
-    )
+    parser = arm_parser('ik_retarget')
     parser.add_argument(
         'input', help='folder of a LeRobot dataset, v2.1 or v3.0, or with --episode a file as for ik_batch'
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def main(given: Sequence[str] | None = None) -> int:
     """Return 0 if the goal was solved, 1 if not, 2 for an invalid file or argument."""
-    parser = arm_parser('Solve position-plus-direction IK for one goal.')
+    parser = arm_parser('ik_solve')
     add_goal(parser)
     parser.add_argument(
         '--seed',

@@ -104,7 +104,7 @@ def main(given: Sequence[str] | None = None) -> int:
 
     Return 2 for a file that is not a program, and without ik_node.
     """
-    parser = PlainParser(description='Check a program of taught points and run it on the arm; Ctrl-C stops the arm.')
+    parser = PlainParser('ik_play')
     parser.add_argument('program', help='YAML file of the program')
     parser.add_argument(
         '--loops', type=int, default=1, metavar='N', help='number of runs; 0: until Ctrl-C (default: 1)'

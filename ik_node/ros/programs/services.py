@@ -59,25 +59,21 @@ class Services:
 
 def stop(given: Sequence[str] | None = None) -> int:
     """Stop the arm. Return 0 once ik_node has taken the stop, 1 if it has not, 2 without ik_node."""
-    return _main('ik_stop', 'Stop the arm; ik_resume lets it continue.', _stop, given)
+    return _main('ik_stop', _stop, given)
 
 
 def resume(given: Sequence[str] | None = None) -> int:
     """Let the arm accept goals after a stop or a fault. Return 0, 1 if ik_node refuses, 2 without ik_node."""
-    return _main('ik_resume', 'Let the arm accept goals again after a stop or a fault.', _resume, given)
+    return _main('ik_resume', _resume, given)
 
 
 def status(given: Sequence[str] | None = None) -> int:
     """Print what the arm does. Return 0, 1 if it accepts no goals, 2 without ik_node."""
-    return _main('ik_status', 'Print what the arm does, and how the last goal went.', _status, given)
+    return _main('ik_status', _status, given)
 
 
-def _main(program: str, description: str, act: Callable[[str, str], int], given: Sequence[str] | None) -> int:
-    parser = PlainParser(
-        prog=program,
-        description=description,
-        epilog=f'examples: {program}; {program} --tool left',
-    )
+def _main(program: str, act: Callable[[str, str], int], given: Sequence[str] | None) -> int:
+    parser = PlainParser(program)
     parser.add_argument('--tool', default='', help='name of the tool, where there are several (default: all)')
     arguments: argparse.Namespace = parser.parse_args(without_ros(sys.argv[1:] if given is None else given))
     return run(act, program, arguments.tool)

@@ -15,6 +15,7 @@ from contextlib import ExitStack, closing, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from ik_node.arguments import PlainParser
 from ik_node.console import renamed, run, say
 from ik_node.errors import InputError, path_text
 from ik_node.extras import load
@@ -235,31 +236,31 @@ SCAN_TIMEOUT = 0.02  # [s] of a servo, while many that are not there are tried; 
 
 def main(given: Sequence[str] | None = None) -> int:
     """Check an arm; exit code 0 if it can be driven, 1 if not, 2 if it cannot be checked."""
-    parser = argparse.ArgumentParser(
-        prog='ik_servo_check',
-        description='Check an arm of bus servos: the port, every servo, its zero. Nothing moves, and nothing '
-        'is written, unless --wiggle, --record or --protect asks for it.',
+    parser = PlainParser('ik_servo_check')
+    arm, do = (
+        parser.add_argument_group(title)
+        for title in ('arm', 'what to do instead of a check, which moves and writes nothing')
     )
-    parser.add_argument(
+    arm.add_argument(
         '--serial-port',
         default='',
         help='serial port, such as /dev/ttyACM0, or emulated (default: the only one)',
     )
-    parser.add_argument('--port', type=renamed('--serial-port'), help=argparse.SUPPRESS)
-    parser.add_argument(
+    arm.add_argument('--port', type=renamed('--serial-port'), help=argparse.SUPPRESS)
+    arm.add_argument(
         '--profile',
         default='so101',
         help=f'{", ".join(shipped_profiles())}, or the path of a profile (default: so101)',
     )
-    parser.add_argument('--calibration', help="LeRobot's file of this arm (default: the one that fits)")
-    parser.add_argument(
+    arm.add_argument('--calibration', help="LeRobot's file of this arm (default: the one that fits)")
+    arm.add_argument(
         '--zero-from',
         choices=ZERO_FROM,
         default=ZERO_FROM[0],
         help=f'preferred estimate of the zeros (default: {ZERO_FROM[0]})',
     )
-    parser.add_argument('--zeros', default='', help="zeros in ticks, such as 'elbow_flex=2126, wrist_roll=2050'")
-    action = parser.add_mutually_exclusive_group()
+    arm.add_argument('--zeros', default='', help="zeros in ticks, such as 'elbow_flex=2126, wrist_roll=2050'")
+    action = do.add_mutually_exclusive_group()
     action.add_argument('--live', action='store_true', help='show what the servos measure until Ctrl-C')
     action.add_argument(
         '--wiggle',

@@ -191,12 +191,12 @@ def filled(template: Path, name: str, real: str, values: Mapping[str, str]) -> s
     return re.sub(r'@(\w+)@', lambda found: every[found[1]], template.read_text(encoding='utf-8'))
 
 
-def add_header(parser: argparse.ArgumentParser) -> None:
+def add_header(group: argparse._ArgumentGroup) -> None:
     """Add the options of a header."""
-    parser.add_argument(
+    group.add_argument(
         '--header', metavar='FILE.h', help='write a header of C99, and beside it FILE_main.c, which uses it'
     )
-    parser.add_argument(
+    group.add_argument(
         '--float',
         action='store_true',
         help='the header computes in float: less accurate, for processors without double',

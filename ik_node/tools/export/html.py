@@ -117,11 +117,9 @@ def first_joints(arm: Arm) -> Array:
     return best
 
 
-def add_html(parser: argparse.ArgumentParser) -> None:
+def add_html(group: argparse._ArgumentGroup) -> None:
     """Add the options of this output."""
-    parser.add_argument(
-        '--html', metavar='FILE', help='write a page of the arm, which opens without a server or Python'
-    )
+    group.add_argument('--html', metavar='FILE', help='write a page of the arm, which opens without a server or Python')
 
 
 def html_files(arm: Arm, name: str, arguments: argparse.Namespace) -> dict[Path, str]:  # noqa: ARG001

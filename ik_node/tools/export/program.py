@@ -18,7 +18,7 @@ from .header import add_header, header_files, identifier
 from .html import add_html, html_files
 from .moveit.package import add_moveit, moveit_files
 
-Add: TypeAlias = Callable[[argparse.ArgumentParser], None]
+Add: TypeAlias = Callable[[argparse._ArgumentGroup], None]
 Files: TypeAlias = Callable[[Arm, str, argparse.Namespace], dict[Path, str]]
 # What can be written: functions that add the options of an output, the first of which has its name, and that
 # return its files by path, from the arm, its name in C and the arguments.
@@ -31,12 +31,13 @@ OUTPUTS: dict[str, tuple[Add, Files]] = {
 
 def main(given: Sequence[str] | None = None) -> int:
     """Write what was asked for; return 0, or 2 with the reason on stderr."""
-    parser = arm_parser('Export the solver of an arm: a program that uses the result needs neither Python nor ik_node.')
+    parser = arm_parser('ik_export')
+    outputs = parser.add_argument_group('outputs, at least one of them')
+    for add, _ in OUTPUTS.values():
+        add(outputs)
     parser.add_argument(
         '--name', help='what the names in C begin with (default: the name of the robot; others become identifiers)'
     )
-    for add, _ in OUTPUTS.values():
-        add(parser)
     add_overwrite(parser)
     return run(_export, parser.parse_args(given))
 

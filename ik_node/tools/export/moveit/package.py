@@ -30,9 +30,9 @@ PLACES = {  # of templates: folders of the package
 }
 
 
-def add_moveit(parser: argparse.ArgumentParser) -> None:
+def add_moveit(group: argparse._ArgumentGroup) -> None:
     """Add the option of a package for MoveIt."""
-    parser.add_argument(
+    group.add_argument(
         '--moveit',
         metavar='FOLDER',
         help='write an ament_cmake package NAME_kinematics with a kinematics plugin of MoveIt',
