@@ -906,10 +906,10 @@ class ArmController:
             self._on(Event.STEER)
             return True
 
-    def end_teleoperation(self) -> None:
-        """Come to rest at the end of teleoperation: at its last target if that is close, else at once."""
+    def end_teleoperation(self, at_once: bool = False) -> None:
+        """Come to rest at the end of teleoperation: at its last target if that is close, else, or if told, at once."""
         with self._change():
-            if self.state is State.TELEOPERATED and self._motion.far_behind:
+            if self.state is State.TELEOPERATED and (at_once or self._motion.far_behind):
                 self._brake('teleoperation ended')
 
     def announce(

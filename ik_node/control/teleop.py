@@ -451,6 +451,7 @@ class TeleopController:
         self._poses = PoseSmoother()
         self._kinematics: JogKinematics | None = None
         self._stepped = -math.inf  # time of the last step
+        self._by_rates = False  # the last command was a velocity: its end is a stop, while a pose is to be reached
         self.ignored = ''  # why the last operator pose was ignored; empty if it was accepted
 
     @property
@@ -479,7 +480,7 @@ class TeleopController:
     def _rest(self) -> None:
         self._kinematics = None
         self._poses.clear()
-        self._controller.end_teleoperation()
+        self._controller.end_teleoperation(self._by_rates)
 
     def _begun(self, snapshot: Snapshot, now: float, period: float) -> tuple[JogKinematics, float]:
         """Return the teleoperation of arm and the time since its last step [s]."""
@@ -494,22 +495,31 @@ class TeleopController:
     def twist(self, snapshot: Snapshot, linear: Array, angular: Array, now: float, settings: ArmSettings) -> bool:
         """Move the tool at linear [m/s] and angular [rad/s] velocity, (3,) in the base link, until now.
 
-        Returns whether the arm moves.
+        Returns whether the arm moves. A twist of zero ends a motion by twists: the operator has let go.
         """
+        if not (linear.any() or angular.any()):
+            return self._let_go(snapshot)
+        self._by_rates = True
         jog, dt = self._begun(snapshot, now, 1.0 / settings.publish_rate)
         if dt <= 0.0:
             return False
-        if linear.any() or angular.any():
-            self.clutch.loosen()
+        self.clutch.loosen()
         fastest = settings.speed_scaling * snapshot.tool.arm.velocity
         return self._controller.steer(jog.twist(linear, angular, dt, fastest), now, since=snapshot.interruptions)
 
     def jog(self, snapshot: Snapshot, velocities: Array, now: float, settings: ArmSettings) -> bool:
-        """Move the joints at velocities (arm.n,) until now. Returns whether the arm moves."""
+        """Move the joints at velocities (arm.n,) until now. Returns whether the arm moves; zero as in twist."""
+        if not velocities.any():
+            return self._let_go(snapshot)
+        self._by_rates = True
         jog, dt = self._begun(snapshot, now, 1.0 / settings.publish_rate)
-        if velocities.any():
-            self.clutch.loosen()
+        self.clutch.loosen()
         return dt > 0.0 and self._controller.steer(jog.jog(velocities, dt), now, since=snapshot.interruptions)
+
+    def _let_go(self, snapshot: Snapshot) -> bool:
+        if self._by_rates and self._kinematics is not None and snapshot.state is State.TELEOPERATED:
+            self._rest()
+        return False
 
     def take(
         self, snapshot: Snapshot, pose: Array, received: float, stamp: float | None, settings: ArmSettings
@@ -528,6 +538,7 @@ class TeleopController:
         if self.clutch.began:
             self._kinematics = None
             self._poses.clear()
+        self._by_rates = False
         self._poses.add(goal.packed, received, stamp)
 
     def follow(self, snapshot: Snapshot, now: float, settings: ArmSettings) -> bool:

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GripperInterface: the topics and the action of the gripper of a tool."""
+"""GripperInterface: the topics and the action of the gripper of a tool; GripperRemote: them from another node."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
 from std_msgs.msg import Float64
 
+from ik_node.checks import yaml_number
 from ik_node.control.controller import ArmController, Inbox
 from ik_node.control.gripper import Grip, GripperState, GripperWatch
 from ik_node.control.requests import Aim, Report, Snapshot
@@ -22,7 +24,8 @@ from ik_node.errors import InputError
 from ik_node.model.gripper import Gripper
 from ik_node.steady import steady
 
-from .interfaces import GRIPPER, GRIPPER_STATUS, installed
+from .conversions import report_values
+from .interfaces import GRIPPER, GRIPPER_STATUS, LATCHED, installed, subscribe
 from .reports import diagnostic
 
 REPEAT = 1.5  # [s] within which an unchanged opening belongs to a stream and is not a new command
@@ -30,6 +33,7 @@ PERIOD = 0.05  # [s] from one look at the gripper to the next
 CHANGE = 0.01  # share of the stroke from which another opening is published
 NO_GRIPPER = 'no gripper is known behind this arm: set gripper_joint, and gripper_positions for one without limits'
 ACTION = '~/{}gripper_cmd'
+OWN = 0.15  # [s] for which a motion for the last command goes on
 OLDER = ('humble', 'iron', 'jazzy')  # distributions whose controllers and MoveIt use GripperCommand
 
 
@@ -224,3 +228,32 @@ def action_type() -> Any:
     if os.environ.get('ROS_DISTRO', 'jazzy') not in OLDER:
         names.reverse()
     return next((kind for name in names if (kind := installed('control_msgs.action', name)) is not None), None)
+
+
+class GripperRemote:
+    """The gripper of ik_node, from another node. opening: from 0, closed, to 1, open; NaN while it is not known."""
+
+    def __init__(self, node: Node, arm: str, heard: Callable[[Mapping[str, str]], object] = lambda _: None) -> None:
+        """arm: the name of ik_node, or that of a tool behind it. heard: called with each report."""
+        self.opening, self._heard, self._moved = math.nan, heard, -math.inf
+        self._openings = node.create_publisher(Float64, f'{arm}/gripper', GRIPPER.qos)
+        subscribe(node, DiagnosticStatus, f'{arm}/gripper_status', self._on_status, LATCHED)
+
+    def open(self, opening: float) -> None:
+        """Command an opening."""
+        self.opening, self._moved = min(max(opening, 0.0), 1.0), steady()
+        self._openings.publish(Float64(data=self.opening))
+
+    def move(self, step: float) -> str:
+        """Command an opening by a share of the stroke from where the gripper is; return why that is not possible."""
+        if math.isnan(self.opening):
+            return 'the opening of the gripper is not known: it is not measured, or the arm has none'
+        self.open(self.opening + step)
+        return ''
+
+    def _on_status(self, status: DiagnosticStatus) -> None:
+        report = report_values(status)
+        if steady() > self._moved + OWN:
+            known = [yaml_number(report.get(key)) for key in ('opening', 'target')]
+            self.opening = next((value for value in known if value is not None and value == value), math.nan)
+        self._heard(report)

@@ -43,6 +43,7 @@ from ik_node.ros.run import ClosableNode, SideNode, run
 from ik_node.settings import parameter
 from ik_node.steady import steady
 
+from .drive import Drive
 from .events import Events
 from .lengths import VariableLinks
 from .methods import Methods
@@ -307,15 +308,18 @@ class ViewerNode(ClosableNode):
         self._tools: list[ViewedTool] = []
         goals = ('goal_pose', 'goal_joints', 'goal_path')
         sends = [f'{name}/{goal}'.lstrip('/') for name in names for goal in goals]
+        sends += [f'ik_node/{name}/delta_twist_cmds'.replace('//', '/') for name in names[:1]]
         self._met = Neighbours(self, 'ik_viewer', sends=sends)
         events = self._events = Events()
         self._buttons = ArmButtons(self, names, self._tools, events, self._refused)
+        self._drive = Drive(self, names[0])
         self._pages = Pages(
             self,
             self._settings.host,
             self._settings.page_port,
             changed=self._mind_clients,
             stop=self._buttons.stop_at_once,
+            drive=self._drive.take,
         )
         server = self._server = self._pages.server
         self._scene = Scene(server, self._settings.shadows)
@@ -433,6 +437,7 @@ class ViewerNode(ClosableNode):
 
     def _refresh(self) -> None:
         self._mind_clients()
+        self._drive.refused = self._met.foreign()
         for section in self._sections:
             section.refresh()
         if not self._subscriptions_of_page:

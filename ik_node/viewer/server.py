@@ -63,22 +63,25 @@ def set_events_in_their_thread() -> None:
     _infra.AsyncMessageBuffer = MessageBuffer  # type: ignore[attr-defined]
 
 
-PAGE, STOP, ALIVE = '/', '/stop', '/alive'
+PAGE, STOP, ALIVE, DRIVE = '/', '/stop', '/alive', '/drive'
 
 
-def answering(stop: Callable[[], Awaitable[str]]) -> Callable[[Request], Awaitable[Response | None]]:
+def answering(
+    stop: Callable[[], Awaitable[str]], drive: Callable[[str], str]
+) -> Callable[[Request], Awaitable[Response | None]]:
     """Return what answers the requests for this page, and None for those for viser.
 
     stop: called on the thread of the server when the button is pressed; returns '' once ik_node has taken the
-    stop, else why the arm may not have stopped.
+    stop, else why the arm may not have stopped. drive: called there with what the sticks of a page command; returns
+    why that is ignored, else ''.
     """
     html = files('ik_node.viewer').joinpath('stop_page.html').read_bytes()
 
     async def answer(request: Request) -> Response | None:
-        path = request.path.partition('?')[0]
-        if 'Upgrade' in request.headers or path not in (PAGE, STOP, ALIVE):
+        path, _, query = request.path.partition('?')
+        if 'Upgrade' in request.headers or path not in (PAGE, STOP, ALIVE, DRIVE):
             return None
-        problem = await stop() if path == STOP else ''
+        problem = await stop() if path == STOP else drive(query) if path == DRIVE else ''
         body = html if path == PAGE else problem.encode()
         kind = 'text/html; charset=utf-8' if path == PAGE else 'text/plain; charset=utf-8'
         headers = {'Content-Type': kind, 'Content-Length': str(len(body)), 'Cache-Control': 'no-store'}
@@ -186,13 +189,14 @@ class Pages:
         port: int,
         changed: Callable[[], None],
         stop: Callable[[], Awaitable[str]],
+        drive: Callable[[str], str],
     ) -> None:
-        """stop: as for answering. Raises ServerError."""
+        """stop, drive: as for answering. Raises ServerError."""
         guard = Guard(host, node.get_logger().warning)
         self._node, self._stop, self._closed = node, stop, False
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._bell = node.create_guard_condition(changed)
-        self.server = start_server(host, port, guard, answering(self._stop_pressed))
+        self.server = start_server(host, port, guard, answering(self._stop_pressed, drive))
         self.url = page_url(host, self.server.get_port(), guard.token)
 
     def watch(self, opened: Callable[[ClientHandle], None]) -> None:

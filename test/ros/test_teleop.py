@@ -168,7 +168,7 @@ def test_nonsense_pauses_and_stops_move_nothing(hand):
     hand.twist(20, linear=(-0.2, 0.0, 0.0))
     at = hand.client.position()
     assert hand.client.call('ik_node/pause_servo', on=True).success
-    assert abs(hand.client.wait_still() - at).max() < 0.4, 'a pause ends the motion'
+    assert abs(hand.client.wait_still() - at).max() < 0.8, 'a pause brakes: the roll is fast here'
 
 
 SOON = 0.2  # [s] in which a thread ends that nothing holds up; one that is held up does not end at all

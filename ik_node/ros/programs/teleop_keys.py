@@ -3,27 +3,25 @@
 
 from __future__ import annotations
 
-import math
 import os
 import select
 import sys
 import termios
 import threading
 import tty
+from collections.abc import Mapping
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import TwistStamped
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
-from std_msgs.msg import Float64, Int8
+from std_msgs.msg import Int8
 from std_srvs.srv import Trigger
 
-from ik_node.checks import yaml_number
 from ik_node.console import say
 from ik_node.errors import InputError
-from ik_node.ros.conversions import report_values
-from ik_node.ros.interfaces import GOAL_QOS, LATCHED, NEWEST, SERVO_STATUS, subscribe
+from ik_node.ros.gripper import GripperRemote
+from ik_node.ros.interfaces import NEWEST, SERVO_STATUS
 from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.sessions import join
@@ -74,10 +72,7 @@ class KeysNode(ClosableNode):
         self._twists = self.create_publisher(TwistStamped, f'{arm}/delta_twist_cmds', NEWEST)
         self._met = Neighbours(self, 'ik_teleop', sends=[f'{arm}/delta_twist_cmds'])
         self.create_subscription(SERVO_STATUS.type, f'{arm}/servo_status', self._on_status, SERVO_STATUS.qos)
-        self._openings = self.create_publisher(Float64, f'{arm}/gripper', GOAL_QOS)
-        self._gripper = math.nan  # its opening from 0, closed, to 1, open: as commanded, else as measured
-        self._gripped_at = -math.inf
-        subscribe(self, DiagnosticStatus, f'{arm}/gripper_status', self._on_gripper, LATCHED)
+        self._gripper = GripperRemote(self, arm, self._on_gripper)
         self._askers = {key: self.create_client(Trigger, f'{arm}/{name}') for key, name in SERVICES.items()}
         self._speed = 2
         self._key, self._until = '', 0.0
@@ -106,7 +101,8 @@ class KeysNode(ClosableNode):
         elif key in KEYS:
             self._key, self._until = key, steady() + KEY_TIMEOUT
         elif key in GRIPS:
-            self._grip(GRIPS[key])
+            if why := self._gripper.move(GRIPS[key]):
+                say(why)
         elif key in self._askers:
             self._key = ''
             self._call(key)
@@ -130,20 +126,9 @@ class KeysNode(ClosableNode):
         twist.angular.x, twist.angular.y, twist.angular.z = (speed * value for value in angular)
         self._twists.publish(message)
 
-    def _grip(self, step: float) -> None:
-        if math.isnan(self._gripper):
-            say('the opening of the gripper is not known: it is not measured, and no program has commanded it yet')
-            return
-        self._gripper, self._gripped_at = min(max(self._gripper + step, 0.0), 1.0), steady()
-        self._openings.publish(Float64(data=self._gripper))
-
-    def _on_gripper(self, status: DiagnosticStatus) -> None:
-        report = report_values(status)
+    def _on_gripper(self, report: Mapping[str, str]) -> None:
         if report['state'] in ('holding', 'blocked', 'lost', 'rejected'):
             say(report['message'])
-        if steady() > self._gripped_at + KEY_TIMEOUT:  # else the motion for a key is still under way
-            known = [yaml_number(report[key]) for key in ('opening', 'target')]
-            self._gripper = next((value for value in known if value is not None and value == value), math.nan)
 
     def _call(self, key: str) -> None:
         client = self._askers[key]
