@@ -430,6 +430,7 @@ class ArmController:
                 None if motion.tracked is None else motion.tracked[own.columns],
                 self._machine.interruptions,
                 self._goals,
+                not motion.group.motion.moving,
             )
 
     def condition(self) -> tuple[Level, str]:

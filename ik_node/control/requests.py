@@ -32,7 +32,7 @@ class Snapshot:
     if there is none, NaN if none is expected. moving_target: joints (arm.n,) for where
     the goal that the arm follows is now, None if it follows none. interruptions: how often it was stopped,
     deactivated or faulted, began to accept commands, and was begun or ended to be guided by hand. goals: how
-    many goals moved its joints.
+    many goals moved its joints. rests: whether its joints rest, while one off the arm, such as a gripper, may move.
     """
 
     model: ArmModel
@@ -46,6 +46,7 @@ class Snapshot:
     moving_target: Array | None = None
     interruptions: int = 0
     goals: int = 0
+    rests: bool = False
 
     @property
     def position(self) -> Array:

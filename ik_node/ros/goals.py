@@ -150,7 +150,7 @@ class PathRequest(GoalRequest):
         poses = self.message.poses
         if not 0 < len(poses) <= MAX_POINTS:
             raise InputError(f'a path must have 1 to {MAX_POINTS} poses, got {len(poses)}')
-        if snapshot.moving:
+        if snapshot.moving and not snapshot.rests:
             raise InputError(MOVING)
         T = self._in_base(snapshot)
         goals = []
