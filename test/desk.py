@@ -217,8 +217,8 @@ class Page:
 
     def labels(self) -> list[str]:
         """The labels of the joint sliders."""
-        sliders = [c['label'] for c in self.controls.values() if c['kind'] == 'GuiSliderMessage']
-        return [label for label in sliders if label.endswith(('[°]', '[mm]'))]
+        sliders = [c for c in self.controls.values() if c['kind'] == 'GuiSliderMessage' and c['visible']]
+        return [c['label'] for c in sliders if c['label'].endswith(('[°]', '[mm]'))]
 
     def _labels(self) -> list[str]:
         return [c['label'] for c in self.controls.values() if 'label' in c]

@@ -138,9 +138,10 @@ class RobotSide:
         pairs = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
         self._status.publish(DiagnosticStatus(message=message, values=pairs))
 
-    def diagnose(self, message: str, name: str = '/ik_node') -> None:
+    def diagnose(self, message: str, name: str = '/ik_node', **values: Any) -> None:
         """Publish what a node says about itself, as ik_node does once per second."""
-        self._diagnostics.publish(DiagnosticArray(status=[DiagnosticStatus(name=name, message=message)]))
+        pairs = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
+        self._diagnostics.publish(DiagnosticArray(status=[DiagnosticStatus(name=name, message=message, values=pairs)]))
 
     def goal(self) -> np.ndarray:
         """The newest goal pose (4, 4) of the viewer."""

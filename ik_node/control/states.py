@@ -117,6 +117,9 @@ READY = frozenset({State.HOLDING, State.MOVING, State.TELEOPERATED})
 # States in which goals are rejected on purpose: those that came before their end are void.
 REJECTING = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})
 
+# Values of the states in which goals are accepted only after a resume, for those who read them in reports.
+NEED_RESUME = frozenset(state.value for state in (State.STOPPING, State.STOPPED, State.FAULTED))
+
 # States in which the arm executes a request.
 ON_ITS_WAY = frozenset({State.MOVING, State.TELEOPERATED})
 

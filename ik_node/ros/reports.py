@@ -73,6 +73,7 @@ KEYS = {
     'state': 'of a goal: `moving` once it is accepted, `arrived`, `held`, `stopped` before it arrived, '
     '`rejected`; of the arm: `waiting`, `ready`, `stopped`, `faulted`, `hand-guided`, `late` while the '
     'motion waits for measurements, then `continuing`, or its present state',
+    'arm': 'state of the arm: ' + ', '.join(f'`{state.value}`' for state in State),
     'goal_number': 'the same in all reports on a goal, 0 in a report on the arm',
     'position_error': 'm, NaN while unknown',
     'direction_error': 'rad, NaN while unknown',
@@ -83,6 +84,7 @@ KEYS = {
     'frame': '`frame_id` of the goal',
     'goal': 'topic or service that the goal came from',
 }
+MEASURED_AGE = 'age of the oldest measurement [s]'  # in /diagnostics, of an arm that is measured
 NUMBERS = {
     'goal': 'number of the goal, 0 before the first',
     'state': 'state of the arm: ' + ', '.join(f'{state.code} {state.value}' for state in State),
@@ -108,6 +110,7 @@ def status_message(name: str, report: Report) -> DiagnosticStatus:
     values = {
         'status': report.status,
         'state': report.phase,
+        'arm': report.state.value,
         'goal_number': report.number,
         'position_error': math.nan if solution is None else solution.position_error,
         'direction_error': math.nan if solution is None else solution.direction_error,

@@ -34,7 +34,7 @@ from ik_node.errors import InputError, join_names
 from ik_node.model.arm import Arm
 from ik_node.ros.conversions import array_point, check_stamp, pose_matrix
 from ik_node.ros.frames import Frames
-from ik_node.ros.reports import NodeTime, goal_state, status_message
+from ik_node.ros.reports import MEASURED_AGE, NodeTime, goal_state, status_message
 from ik_node.solver.goal import Goal, Status
 from ik_node.steady import steady
 
@@ -262,7 +262,7 @@ def arm_values(snapshot: Snapshot, report: Report | None, condition: str) -> dic
         values['share of the motion done'] = f'{snapshot.share:.3f}'
         values['time left [s]'] = f'{snapshot.remaining:.3f}'
     if not math.isnan(snapshot.measured_age):
-        values['age of the oldest measurement [s]'] = f'{snapshot.measured_age:.3f}'
+        values[MEASURED_AGE] = f'{snapshot.measured_age:.3f}'
     if snapshot.model.notes:  # such as that a shape is left out
         values['self-collision'] = '; '.join(snapshot.model.notes)
     if snapshot.model.collision is not None:

@@ -31,6 +31,7 @@ import yaml
 from ik_node import console
 from ik_node.arguments import PlainParser
 from ik_node.console import SignalFlag
+from ik_node.control.states import NEED_RESUME
 from ik_node.errors import IkError, InputError, MissingError, join_names
 from ik_node.extras import EXTRAS, require
 from ik_node.ros.sessions import CALLS, DOMAIN, DOMAINS, SESSION, hang_up, session_in, take_domain
@@ -61,11 +62,12 @@ class StatusPrinter:
         word = f'{values.get("status")} {values.get("state")}'
         if not values.get('goal') or status.level != OK:  # in the log of ik_node, in the same terminal
             self._last = ''
-            if 'call ~/resume' in status.message and not self._stopped:
+            stopped = values.get('arm') in NEED_RESUME
+            if stopped and not self._stopped:
                 self._say(
                     f'{self._prefix}to continue, press Resume on the page, run ik_resume, or press c in ik_teleop'
                 )
-            self._stopped = 'call ~/resume' in status.message
+            self._stopped = stopped
             return
         if now < self._next and word == self._last:
             return

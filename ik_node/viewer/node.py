@@ -433,7 +433,7 @@ class ViewerNode(ClosableNode):
         for status in message.status:
             for tool in self._tools:
                 if status.name == tool.solver_name:
-                    tool.diagnosed = status.message
+                    tool.take_diagnostics(status)
 
     def _refresh(self) -> None:
         self._mind_clients()

@@ -15,6 +15,7 @@ import numpy as np
 import viser
 
 from ik_node.checks import Array
+from ik_node.control.states import NEED_RESUME
 from ik_node.model.arm import Arm, gripper_of
 from ik_node.model.ball import Ball
 from ik_node.model.joint import Joint
@@ -24,7 +25,10 @@ from .events import Event, Events
 
 Colour = tuple[int, int, int]
 
-GREEN, AMBER, RED, GREY = '#2f9e5b', '#d9840b', '#d43c3c', '#7c8794'
+# White letters have a contrast of at least 4.5 on these.
+GREEN, AMBER, RED, GREY = '#1f7d46', '#a65f00', '#c9302f', '#5f6b78'
+GO_ON: Colour = (31, 125, 70)
+ALERT: Colour = (201, 48, 47)
 MEASURE = re.compile(r'(?<![\w.])(-?\d+(?:\.\d+)?(?:e-?\d+)?) (m|rad)\b(?!/)')  # in sentences of ik_node
 _BOX = 'padding:0.2em 0.9em 0.5em;font-size:13px;line-height:1.4'
 
@@ -61,7 +65,7 @@ def paragraph(text: str, faint: bool = False) -> str:
     """Return a sentence, nothing for none."""
     if not text:
         return ''
-    style = 'opacity:0.6;font-size:0.92em;' if faint else ''
+    style = 'opacity:0.7;' if faint else ''
     style += 'margin-top:0.35em;line-height:1.35;overflow-wrap:anywhere'  # paths have no spaces
     return f'<div style="{style}">{html.escape(text)}</div>'
 
@@ -69,7 +73,8 @@ def paragraph(text: str, faint: bool = False) -> str:
 def legend(*entries: tuple[Colour, str]) -> str:
     """Return texts side by side, each behind a bar in its colour."""
     spans = ''.join(f'<span>{swatch(colour)}{html.escape(text)}</span>' for colour, text in entries)
-    return f'<div style="display:flex;justify-content:space-between;margin-top:0.35em">{spans}</div>'
+    style = 'display:flex;flex-wrap:wrap;justify-content:space-between;gap:0.2em 1em;margin-top:0.35em'
+    return f'<div style="{style}">{spans}</div>'
 
 
 def swatch(colour: Colour) -> str:
@@ -78,11 +83,6 @@ def swatch(colour: Colour) -> str:
         '<span style="display:inline-block;width:1.1em;height:0.28em;border-radius:0.14em;'
         f'margin-right:0.4em;vertical-align:middle;background:rgb{colour}"></span>'
     )
-
-
-def resume_needed(text: str) -> bool:
-    """Whether a text of ik_node says that the arm moves only after a resume."""
-    return 'call ~/resume' in text
 
 
 def at_page(text: str) -> str:
@@ -175,7 +175,6 @@ COLOURS = {
 }
 VERDICTS = {'unreachable': 'Out of reach', 'not found': 'No solution found'}  # on goals that were accepted
 UNKNOWN = '-'
-STOPPED = 'Stopped', RED
 SENTENCES = 'height:5.4em;overflow-y:auto'  # four lines: what is below the sentences never moves
 
 
@@ -220,9 +219,10 @@ class Card:
         self._title, self._sentence = (title, colour), capital(sentence)
         self._show()
 
-    def show_report(self, status: str, state: str, sentence: str) -> None:
-        """Show the result of the last goal and the state of the arm."""
-        self._title, self._sentence = title(status, state), capital(sentence)
+    def show_report(self, status: str, state: str, arm: str, sentence: str) -> None:
+        """Show the result of the last goal, or the state of the arm if it needs a resume."""
+        self._title = (capital(arm), RED) if arm in NEED_RESUME else title(status, state)
+        self._sentence = capital(sentence)
         self._show()
 
     def show_node(self, message: str) -> None:
@@ -243,8 +243,7 @@ class Card:
     def _show(self) -> None:
         sentences = dict.fromkeys((self._alarm_sentence, self._sentence, self._node_message))
         words = ''.join(map(paragraph, sentences))
-        head = STOPPED if any(map(resume_needed, sentences)) and self._title[0] != 'Faulted' else self._title
-        heads = [pill for pill in (head, self._alarm) if pill[0]]
+        heads = [pill for pill in (self._title, self._alarm) if pill[0]]
         content = f'{pills(*heads)}<div style="{SENTENCES}">{words}</div>'
         if self._colours is not None:
             content += _pose_table(self._colours, self._poses)
@@ -285,7 +284,29 @@ def error_words(position: float, direction: float) -> str:
     return ', '.join([*known, angle(direction)] if math.isfinite(direction) else known)
 
 
-DEGREE = math.radians(1.0)
+class JointScale(NamedTuple):
+    """How sliders show the positions of a joint: from low to high in a unit [rad or m], which sign names."""
+
+    low: float
+    high: float
+    unit: float
+    sign: str
+
+    @classmethod
+    def of(cls, lower: float, upper: float, prismatic: bool = False) -> JointScale:
+        """lower, upper: limits [rad or m]; a slider without a limit ends after half a turn."""
+        unit, sign = (1e-3, 'mm') if prismatic else (math.radians(1.0), '°')
+        ends = (end if math.isfinite(end) else math.copysign(math.pi, end) for end in (lower, upper))
+        low, high = (round(float(end) / unit, 1) for end in ends)
+        return cls(low, high, unit, sign)
+
+    def shown(self, position: float) -> float:
+        """Return a position [rad or m] as the slider shows it, within its ends."""
+        return min(max(round(position / self.unit, 1), self.low), self.high)
+
+    def slider(self, gui: viser.GuiApi, label: str, **options: Any) -> viser.GuiSliderHandle[float]:
+        """Add a slider at zero, or at the end next to it."""
+        return gui.add_slider(f'{label} [{self.sign}]', self.low, self.high, 0.1, self.shown(0.0), **options)
 
 
 class JointsPanel:
@@ -324,8 +345,8 @@ class JointsPanel:
                 self._add(arm)
             grippers = {joint.name: joint for arm in arms if (joint := gripper_of(arm)) is not None}
             for joint in grippers.values():
-                lower, upper = max(joint.lower, -math.pi), min(joint.upper, math.pi)
-                self._sliders.append(_JointSlider(self._gui, joint, lower, upper, f'Gripper, {joint.name}'))
+                label = f'Gripper, {joint.name}'
+                self._sliders.append(_JointSlider(self._gui, joint, joint.lower, joint.upper, label))
         for slider in self._sliders:
             for handle in slider.handles:
                 self._events.listen(handle.on_update, partial(self._slider_moved, slider))
@@ -361,25 +382,24 @@ class _JointSlider:
     """A slider in degrees, or millimetres for a prismatic joint. It shows one turn of a continuous joint."""
 
     def __init__(self, gui: viser.GuiApi, joint: Joint, lower: float, upper: float, label: str) -> None:
-        """lower, upper: limits [rad or m], as far as they are finite."""
-        prismatic = joint.type == 'prismatic'
+        """lower, upper: limits [rad or m]."""
         self.joints = (joint.name,)
-        self._unit = 1e-3 if prismatic else DEGREE
         self._turns = joint.type == 'continuous'
         if self._turns:
             lower, upper = -math.pi, math.pi
-        self.handles = (_slider(gui, label, 'mm' if prismatic else '°', lower, upper, self._unit),)
+        self._scale = JointScale.of(lower, upper, joint.type == 'prismatic')
+        self.handles = (self._scale.slider(gui, label),)
 
     def set(self, values: Mapping[str, float]) -> None:
         """Show a joint position [rad or m], clipped to the range."""
         value = values[self.joints[0]]
         if self._turns:
             value = math.remainder(value, 2.0 * math.pi)
-        _show(self.handles[0], value / self._unit)
+        self.handles[0].value = self._scale.shown(value)  # type: ignore[misc]
 
     def get(self) -> dict[str, float]:
         """Return the joint position [rad or m] by name."""
-        return {self.joints[0]: self.handles[0].value * self._unit}
+        return {self.joints[0]: self.handles[0].value * self._scale.unit}
 
 
 class _BallSliders:
@@ -393,37 +413,25 @@ class _BallSliders:
         self._swing = min(ball.swing, max(-ends[0].lower, ends[0].upper), math.pi)
         twist = max(ball.twist[0], ends[1].lower, -math.pi), min(ball.twist[1], ends[1].upper, math.pi)
         name = ', '.join(ball.joints)
-        self.handles = (
-            _slider(gui, f'{name}: swing x', '°', -self._swing, self._swing, DEGREE),
-            _slider(gui, f'{name}: swing y', '°', -self._swing, self._swing, DEGREE),
-            _slider(gui, f'{name}: twist', '°', *twist, DEGREE),
-        )
+        swing = JointScale.of(-self._swing, self._swing)
+        self._scales = {'swing x': swing, 'swing y': swing, 'twist': JointScale.of(*twist)}
+        self.handles = tuple(scale.slider(gui, f'{name}: {part}') for part, scale in self._scales.items())
 
     def set(self, values: Mapping[str, float]) -> None:
         """Show the swing and the twist at joint positions [rad] by name."""
         first, second, third = self.joints
         self._near = values[first], values[second], values[third]
-        for handle, value in zip(self.handles, self._ball.swing_twist(self._near), strict=True):
-            _show(handle, value / DEGREE)
+        shown = zip(self.handles, self._scales.values(), self._ball.swing_twist(self._near), strict=True)
+        for handle, scale, value in shown:
+            handle.value = scale.shown(value)  # type: ignore[misc]
 
     def get(self) -> dict[str, float]:
         """Return joint positions [rad] by name; a swing beyond the cone ends at its edge."""
-        x, y, twist = (handle.value * DEGREE for handle in self.handles)
+        x, y, twist = (
+            handle.value * scale.unit for handle, scale in zip(self.handles, self._scales.values(), strict=True)
+        )
         share = min(1.0, self._swing / max(math.hypot(x, y), 1e-9))
         return dict(zip(self.joints, self._ball.joint_positions(share * x, share * y, twist, self._near), strict=True))
-
-
-def _slider(
-    gui: viser.GuiApi, name: str, sign: str, lower: float, upper: float, unit: float
-) -> viser.GuiSliderHandle[float]:
-    """Return a slider from lower to upper, at zero or the end next to it."""
-    low, high = (round(float(end) / unit, 1) for end in (lower, upper))
-    return gui.add_slider(f'{name} [{sign}]', low, high, 0.1, min(max(0.0, low), high))
-
-
-def _show(handle: viser.GuiSliderHandle[float], value: float) -> None:
-    """Move a slider to a value in its unit, clipped to its range."""
-    handle.value = min(max(round(value, 1), handle.min), handle.max)  # type: ignore[misc]
 
 
 LABELS = {NO_TRACK: 'none', **{track: track.replace('_', ' ') for track in TRACKS}}
@@ -464,7 +472,7 @@ class Panel:
 
     def show_stopped(self, stopped: bool) -> None:
         """Offer Resume if the arm does not move before it."""
-        update(self.resume, disabled=not stopped, color='green' if stopped else 'gray')
+        update(self.resume, disabled=not stopped, color=GO_ON if stopped else 'gray')
 
 
 def add_arm_buttons(

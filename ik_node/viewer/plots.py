@@ -129,6 +129,7 @@ def _nanoseconds(message: JointState) -> int:
 
 ORDER = 2.5e6  # of the folder: above the recordings
 HEIGHT = 130  # pixels
+DIGITS = 4  # an axis of less is labelled 0 everywhere
 NEAR_LIMIT = 5.0  # [%] of the range of a joint, at either end
 LINES: tuple[Colour, ...] = (
     (37, 99, 235),
@@ -179,7 +180,7 @@ class Chart:
         """Show lines (k, m) at times (k,) [s], and a mark at a time; rows with values that are not finite
         are left out."""
         known = np.isfinite(lines).all(axis=1)
-        times, lines = times[known], lines[known]
+        times, lines = times[known], lines[known].round(DIGITS)
         visible = len(times) > 1
         if visible:
             low, high = (0.0, 100.0) if self._limits else (float(lines.min()), float(lines.max()))
@@ -277,8 +278,7 @@ class Plots(Section):
         if arm is None:
             return
         joints = arm.joint_names
-        lines = ''.join(panel.legend((LINES[k % 8], name)) for k, name in enumerate(joints))
-        self._legend.content = panel.box(lines)
+        self._legend.content = panel.box(panel.legend(*((LINES[k % 8], name) for k, name in enumerate(joints))))
         with self.folder:
             self._charts = [
                 Chart(self.gui, 'Joints, % of their ranges', joints, limits=True),

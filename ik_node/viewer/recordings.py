@@ -79,7 +79,7 @@ class RecordingPanel:
         """act: called with what users do, also CHOSEN a file and SCRUBBED, and the event."""
         self._section, gui = section, section.gui
         with section.folder:
-            self._record = gui.add_button(RECORD, color='red', hint='Joints, goals and status, to an MCAP file.')
+            self._record = gui.add_button(RECORD, color=panel.ALERT, hint='Joints, goals and status, to an MCAP file.')
             self._end = gui.add_button(END, visible=False)
             self._state = gui.add_html('')
             picture = gui.add_button(PICTURE, hint='The scene as this browser shows it, as a PNG file.')

@@ -69,7 +69,7 @@ class Servos(Section):
                 RELEASE,
                 lambda: self._call(RELEASE, self._torque, switch_off),
                 visible=False,
-                color='red',
+                color=panel.ALERT,
             )
             self._add_button(HOLD, lambda: self._call(HOLD, hold, Trigger.Request()), always=True)
             self._add_button(CLEAR, lambda: self._call(CLEAR, clear, Trigger.Request()))

@@ -28,7 +28,7 @@ from ik_node.steady import steady
 
 from . import panel
 from .events import Event, Events, Worker
-from .panel import AMBER, GREEN, GREY, RED, Colour, update
+from .panel import AMBER, GREEN, GREY, RED, Colour, JointScale, update
 from .scene import Drawing, Ghost, add_dots, extent_of, ghost_meshes, hits, move
 from .section import Frame, Page, RobotView, Section
 from .tool import ViewedTool
@@ -691,7 +691,7 @@ class SolutionsPanel:
         self._rows: list[viser.GuiButtonHandle] = []
         self._hold: viser.GuiCheckboxHandle | None = None
         self._slider: viser.GuiSliderHandle[float] | None = None
-        self._spare: tuple[str, float] = ('', 1.0)  # the spare joint, and the unit of its slider [rad or m]
+        self._spare = '', JointScale.of(0.0, 0.0)  # the spare joint, and the scale of its slider
 
     def _add_row(self, number: int, k: int) -> viser.GuiButtonHandle:
         clicked = partial(self._clicked.append, (number, k))
@@ -711,15 +711,14 @@ class SolutionsPanel:
         """The position [rad or m] at which users hold the spare joint, by its name."""
         if self._hold is None or self._slider is None or not self._hold.value:
             return {}
-        name, unit = self._spare
-        return {name: self._slider.value * unit}
+        name, scale = self._spare
+        return {name: self._slider.value * scale.unit}
 
     def follow(self, values: Mapping[str, float]) -> None:
         """Put the slider to the joint's position by name, unless users hold it."""
-        name, unit = self._spare
+        name, scale = self._spare
         if self._slider is not None and not self.fixed and name in values:
-            value = round(values[name] / unit, 1)
-            self._slider.value = min(max(value, self._slider.min), self._slider.max)  # type: ignore[misc]
+            self._slider.value = scale.shown(values[name])  # type: ignore[misc]
 
     def take_rows(self) -> list[int | None]:
         """Return which rows users clicked since the last call, None for a row of another list."""
@@ -737,12 +736,8 @@ class SolutionsPanel:
         if arm is None or name is None:
             return
         index = arm.joint_names.index(name)
-        prismatic = bool(arm.prismatic[index])
-        unit = 1e-3 if prismatic else math.radians(1.0)
-        low, high = (
-            round(float(np.clip(end, -math.pi, math.pi)) / unit, 1) for end in (arm.lower[index], arm.upper[index])
-        )
-        self._spare = name, unit
+        scale = JointScale.of(arm.lower[index], arm.upper[index], bool(arm.prismatic[index]))
+        self._spare = name, scale
         with self.folder:
             self._hold = self._gui.add_checkbox(
                 f'Hold {name}',
@@ -750,14 +745,7 @@ class SolutionsPanel:
                 hint='The joint is spare: list the solutions for one value of it.',
                 order=SPARE,
             )
-            self._slider = self._gui.add_slider(
-                f'{name} at [{"mm" if prismatic else "°"}]',
-                low,
-                high,
-                0.1,
-                min(max(0.0, low), high),
-                order=SPARE,
-            )
+            self._slider = scale.slider(self._gui, f'{name} at', order=SPARE)
 
     def hide(self) -> None:
         """Show no listing."""

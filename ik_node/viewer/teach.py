@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +35,7 @@ from ik_node.teach.runner import Runner, State
 
 from . import panel
 from .events import Event, Worker
-from .panel import AMBER, GREEN, GREY, NONE, RED, Colour, at_page, capital, update
+from .panel import ALERT, GREEN, GREY, NONE, RED, SENTENCES, Colour, JointScale, at_page, capital, update
 from .scene import extent_of, pose_of
 from .section import Frame, Page, RobotView, Section
 from .tool import ViewedTool
@@ -151,16 +150,16 @@ ORDER = 0.95e6  # of the folder: below the solutions, above the methods
 ROW_ORDER = 1e-5  # between two rows; viser counts the controls that have no order of their own
 AT_GIZMO, AT_ARM = 'At the arrows', 'At the arm'
 TO_GIZMO, TO_ARM = 'To the arrows', 'To the arm'
+NO_RUN = 'No points', '1 point', '{} points'
 UP, DOWN, DELETE = 'Up', 'Down', 'Delete'
 CHECK, RUN, STEP, PAUSE, CONTINUE = 'Check', 'Run', 'Step', 'Pause', 'Continue'
-GUIDE, HOLD = 'Guide by hand', 'Hold'
+GUIDING, GUIDE, HOLD = 'Measured arm', 'Guide by hand', 'Hold'
 SAVE, DOWNLOAD, OPEN, UPLOAD, NEW = 'Save', 'Download', 'Open', 'Upload', 'New'
 TOOL, ROW, NAME, STORED, MOTION, SPEED, WAIT, GRIPS, GRIPPER = (
     'tool', 'row', 'name', 'stored', 'motion', 'speed', 'wait', 'grips', 'gripper',
 )  # fmt: skip
-NO_RUN = 'Add points, then run them'
 KINDS = JOINTS, TOOL_ONLY = 'joints', 'tool'
-COLOURS: dict[str, Colour] = {'': (100, 116, 139), 'selected': (28, 132, 128), 'wrong': (212, 60, 60)}
+COLOURS: dict[str, Colour] = {'': (100, 116, 139), 'selected': (20, 116, 112), 'wrong': ALERT}
 PILLS = {'Running': GREEN, 'Finished': GREEN, 'Ready to run': GREEN, 'Ended': RED, 'Rejected': RED}
 
 
@@ -172,27 +171,30 @@ class TeachPanel:
         self._section, self._gui, self._act = section, section.gui, act
         self._rows: list[viser.GuiButtonHandle] = []
         self._controls: list[Any] = []
-        self._unit = math.radians(1.0)  # of the gripper's slider
+        self._scale = JointScale.of(0.0, 1.0)  # of the gripper's slider
         self._tool: viser.GuiDropdownHandle[str] | None = None
         gui = self._gui
         with section.folder:
             if len(tools) > 1:
                 self._tool = self._listen(gui.add_dropdown('Tool', tuple(tools)), TOOL)
-            self._group('Add point', (AT_GIZMO, AT_ARM))
-            self._above_rows = self._group('Measured arm', (GUIDE, HOLD)).order
-            self._run = self._group('Program', (CHECK, RUN, STEP))
-            self._pause = self._group('Run', (PAUSE, CONTINUE))
+            self._state = gui.add_html('')
+            self._guide = self._group(GUIDING, (GUIDE, HOLD))
+            self._add = self._group('Add point', (AT_GIZMO, AT_ARM))
+            self._run = self._button(RUN, icon=viser.Icon.PLAYER_PLAY)
+            self._pause = self._button(PAUSE, icon=viser.Icon.PLAYER_PAUSE)
+            self._single = self._group('Program', (CHECK, STEP, CONTINUE))
             self.loops = gui.add_number(
                 'Loops', 1, min=0, max=1_000_000, step=1, hint='0 repeats the program until it is stopped.'
             )
-            self._state = gui.add_html('')
             self._edit = gui.add_folder('Point', visible=False)
             with self._edit:
                 self._add_editor()
-            self._name = gui.add_text('File', 'program')
-            self._save = self._group('Save', (SAVE, DOWNLOAD, NEW))
-            self.file = self._listen(gui.add_dropdown('Open', (NONE,)), OPEN)
-            self._listen(gui.add_upload_button(UPLOAD, mime_type='.yaml,.yml'), UPLOAD)
+            with gui.add_folder('Save and open', expand_by_default=False):
+                self._name = gui.add_text('File name', 'program')
+                self._save = self._button(SAVE)
+                self._group('Program file', (NEW, DOWNLOAD))
+                self.file = self._listen(gui.add_dropdown('Open', (NONE,)), OPEN)
+                self._listen(gui.add_upload_button(UPLOAD, mime_type='.yaml,.yml'), UPLOAD)
 
     def _add_editor(self) -> None:
         gui = self._gui
@@ -217,16 +219,21 @@ class TeachPanel:
     def _group(self, label: str, names: Sequence[str]) -> Any:
         return self._listen(self._gui.add_button_group(label, names))
 
+    def _button(self, name: str, **options: Any) -> Any:
+        return self._listen(self._gui.add_button(name, disabled=True, **options), name)
+
     def _listen(self, control: Any, what: str = '') -> Any:
         """Have users act at a control; what: its value by default, such as a button of a group."""
         self._controls.append(control)
         return self._section.listen(
-            control, lambda event: self._act(what or event.value, event), always=() if what else (PAUSE, HOLD)
+            control,
+            lambda event: self._act(what or event.value, event),
+            always=(True,) if what == PAUSE else () if what else (HOLD,),
         )
 
     def _add_row(self) -> None:
         with self._section.folder:
-            row = self._gui.add_button('', order=self._above_rows + ROW_ORDER * (len(self._rows) + 1))
+            row = self._gui.add_button('', order=self._add.order + ROW_ORDER * (len(self._rows) + 1))
 
         def clicked(event: Event) -> None:
             if row in self._rows:
@@ -255,15 +262,13 @@ class TeachPanel:
         slider = self._editor[GRIPPER]
         self._editor[GRIPS].visible = slider.visible = joint is not None
         if joint is not None:
-            prismatic = joint.type == 'prismatic'
-            self._unit = 1e-3 if prismatic else math.radians(1.0)
-            low, high = max(joint.lower, -math.pi), min(joint.upper, math.pi)
-            slider.label = f'{joint.name} ({"mm" if prismatic else "°"})'
-            slider.min, slider.max = round(low / self._unit, 1), round(high / self._unit, 1)
+            self._scale = JointScale.of(joint.lower, joint.upper, joint.type == 'prismatic')
+            slider.label = f'{joint.name} [{self._scale.sign}]'
+            slider.min, slider.max = self._scale.low, self._scale.high
 
     def gripper_value(self) -> float:
         """Return the value of the gripper's slider [rad or m]."""
-        return float(self._editor[GRIPPER].value) * self._unit
+        return float(self._editor[GRIPPER].value) * self._scale.unit
 
     def show_tool(self, name: str) -> None:
         """Show which tool the program is for."""
@@ -296,24 +301,23 @@ class TeachPanel:
         for what, value in values.items():
             update(self._editor[what], value=value)
         if point.gripper is not None:
-            slider = self._editor[GRIPPER]
-            value = round(point.gripper / self._unit, 1)
-            update(slider, value=min(max(value, slider.min), slider.max))
+            update(self._editor[GRIPPER], value=self._scale.shown(point.gripper))
 
-    def offer_runs(self, has_points: bool, begun: bool) -> None:
-        """Hide what cannot be done yet: viser cannot disable rows of buttons.
+    def offer(self, points: bool, active: bool, stopped: bool, measured: bool) -> None:
+        """Enable what can be done now; rows of buttons, which viser cannot disable, are hidden.
 
-        begun: a run goes on or waits for its next point.
+        points: there are some. active: a run goes on. stopped: the arm needs a resume. measured: it can be guided.
         """
-        for controls, possible in (((self._run, self._save), has_points), ((self._pause,), begun)):
-            for control in controls:
-                update(control, visible=possible)
+        update(self._run, disabled=not points or active or stopped)
+        update(self._pause, disabled=not active)
+        update(self._save, disabled=not points)
+        update(self._single, visible=points)  # also in a run: what is below must not move
+        update(self._guide, visible=measured)
 
-    def show_state(self, title: str, sentence: str, findings: Sequence[str]) -> None:
-        """Show in words what the program does, and what its check found."""
-        content = panel.pills((title or NO_RUN, PILLS.get(title, AMBER if findings else GREY)))
-        content += panel.paragraph(sentence)
-        content += ''.join(panel.paragraph(capital(finding)) for finding in findings)
+    def show_state(self, title: str, sentences: Sequence[str]) -> None:
+        """Show in words what the program does, what its check found and what comes next, at a fixed height."""
+        words = ''.join(map(panel.paragraph, sentences))
+        content = f'{panel.pills((title, PILLS.get(title, GREY)))}<div style="{SENTENCES}">{words}</div>'
         update(self._state, content=panel.box(content))
 
 
@@ -810,13 +814,17 @@ class Teach(Section):
     # What the page shows
 
     def _draw(self) -> None:
-        runs = self._runs
-        self._panel.offer_runs(bool(self._program.points), runs.active or runs.following > 0)
+        runs, points = self._runs, self._program.points
+        stopped = self.robot is not None and self._tool.stopped
+        measured = self.robot is not None and self._tool.measured
+        self._panel.offer(bool(points), runs.active, stopped, measured)
         reports = (report for report in (runs.failed, runs.checked) if report is not None)
         found = next((report for report in reports if report.program is self._program), None)
         findings = found.findings if found is not None and not runs.active else ()
-        sentence = ' '.join(filter(None, (self._note, runs.sentence)))
-        self._panel.show_state(runs.title, sentence, [str(finding) for finding in findings])
+        said = ' '.join(filter(None, (self._note, runs.sentence)))
+        what_next = '' if runs.active else self._next_step(stopped)
+        shown = [said, *(capital(str(finding)) for finding in findings), what_next]
+        self._panel.show_state(runs.title or NO_RUN[min(len(points), 2)].format(len(points)), shown)
         wrong = [finding.point for finding in findings if finding.serious]
         if self._panel.pending:  # users did more meanwhile, which the controls show already
             return
@@ -826,12 +834,21 @@ class Teach(Section):
             return
         self._drawn = drawn
         self._panel.show_program(self._program, self._selected, wrong, runs.following)
-        points = self._program.points
         self._panel.show_point(points[self._selected] if self._selected < len(points) else None)
         if self._scene is not None:
             arm = self._arm
             marks = self._marks(arm, wrong)
             self._scene.show(marks, arm.robot.link_pose(arm.base_link, self._values))
+
+    def _next_step(self, stopped: bool) -> str:
+        """Return what a user can do next."""
+        if stopped:
+            return 'The arm is stopped: press Resume at the top.'
+        if self._runs.following:
+            return 'Continue goes on there; Run begins with the first point.'
+        if len(self._program.points) < 2:
+            return f'Move the arm with the arrows, then add the {"next" if self._program.points else "first"} point.'
+        return 'Add more points, or press Run: it checks the program, then moves the arm.'
 
     def _marks(self, arm: Arm, wrong: Sequence[str]) -> list[Mark]:
         """Return the points whose positions are known for an arm."""

@@ -17,16 +17,18 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
 from ik_node.checks import Array
+from ik_node.control.states import NEED_RESUME
 from ik_node.model.arm import Arm, gripper_of, tool_at
 from ik_node.ros.conversions import matrix_pose, report_values
 from ik_node.ros.frames import ExternalGoalFilter, goal_in_base
 from ik_node.ros.interfaces import LATCHED, NEWEST, subscribe
 from ik_node.ros.parameters import RemoteParameters
+from ik_node.ros.reports import MEASURED_AGE
 from ik_node.steady import steady
 from ik_node.tracks import NO_TRACK
 
 from .events import Event
-from .panel import AMBER, ARROWS, HINT, TRAIL, Poses, ToolPanel, resume_needed
+from .panel import AMBER, ARROWS, HINT, TRAIL, Poses, ToolPanel
 from .scene import ToolScene
 
 PATIENCE = 1.0  # [s] for the goal publisher to end its track
@@ -122,7 +124,7 @@ class ViewedTool:
         self.reported = False  # the panel shows a status
         self.scene: ToolScene | None = None
         self._node = node
-        self._message = ''  # of the last report
+        self.arm_state = ''  # as ik_node said last
         self._solution_errors = (math.nan, math.nan)
         self._targets: dict[str, float] = {}  # of the sliders, while a user has just moved them
         self.goal_shown = False  # the gizmo shows a goal; otherwise it follows the tool
@@ -137,6 +139,7 @@ class ViewedTool:
         self._before = before
         self.solver_name = f'{node.get_namespace().rstrip("/")}/ik_node{f"/{name}" if name else ""}'
         self.diagnosed = ''  # the condition from /diagnostics
+        self.measured = False  # its joints are
         self.track = GoalTrack(node, f'{before}ik_goals')
         panel.on_track(self.track.choose)
         panel.goal.on_go(self._type_goal)
@@ -332,9 +335,16 @@ class ViewedTool:
         status = values.get('status', '') or state
         sentence = message.message.removeprefix(f'{status}: ')
         self._solution_errors = _number(values.get('position_error', '')), _number(values.get('direction_error', ''))
-        self._message = message.message
-        self.panel.card.show_report(status, state, HINT if message.message == self._described else sentence)
+        self.arm_state = values.get('arm', '')
+        shown = HINT if message.message == self._described else sentence
+        self.panel.card.show_report(status, state, self.arm_state, shown)
         self.reported = True
+
+    def take_diagnostics(self, status: DiagnosticStatus) -> None:
+        """Store what ik_node says of the arm once per second."""
+        values = report_values(status)
+        self.diagnosed, self.arm_state = status.message, values.get('state', '')
+        self.measured = MEASURED_AGE in values
 
     def place(self, values: Mapping[str, float]) -> None:
         """Move the tool to joint positions by name."""
@@ -343,8 +353,8 @@ class ViewedTool:
 
     @property
     def stopped(self) -> bool:
-        """Whether the arm moves only after a resume, by what ik_node said last."""
-        return resume_needed(self._message) or resume_needed(self.diagnosed)
+        """Whether the arm moves only after a resume."""
+        return self.arm_state in NEED_RESUME
 
     def show_poses(self, values: Mapping[str, float]) -> None:
         """Show in numbers where tool and goal are, at joint positions by name."""

@@ -41,6 +41,49 @@ return [Math.min(r.left, r.top, innerWidth - r.right, innerHeight - r.bottom), r
   r.top - frame.getBoundingClientRect().bottom,
   corners.every(([x, y]) => document.elementFromPoint(x, y) === button)]"""
 
+# What is seen in the panel: its texts [name, size in pixels, contrast by WCAG], and its controls [name, x, y, width,
+# height]. Texts of what is disabled need no contrast.
+LOOK = """
+const pixel = Object.assign(document.createElement('canvas'), {width: 1, height: 1}).getContext(
+  '2d', {willReadFrequently: true});
+const rgba = (colour) => {
+  pixel.clearRect(0, 0, 1, 1); pixel.fillStyle = colour; pixel.fillRect(0, 0, 1, 1);
+  return [...pixel.getImageData(0, 0, 1, 1).data].map((value) => value / 255);
+};
+const over = (top, below, alpha) => below.map((value, k) => alpha * top[k] + (1 - alpha) * value);
+const luminance = (colour) => [0.2126, 0.7152, 0.0722].reduce((sum, share, k) =>
+  sum + share * (colour[k] <= 0.04045 ? colour[k] / 12.92 : ((colour[k] + 0.055) / 1.055) ** 2.4), 0);
+const lines = (one) => one ? [...lines(one.parentElement), one] : [];
+const colours = (one) => lines(one).reduce(([text, ground], each) => {
+  const style = getComputedStyle(each), back = rgba(style.backgroundColor), shown = Number(style.opacity);
+  const next = over(back, ground, back[3] * shown), own = rgba(style.color);
+  return [over(own, next, own[3] * lines(each).reduce((all, up) => all * getComputedStyle(up).opacity, 1)), next];
+}, [[0, 0, 0], [1, 1, 1]]);
+const contrast = (one) => {
+  const [text, ground] = colours(one).map(luminance);
+  return (Math.max(text, ground) + 0.05) / (Math.min(text, ground) + 0.05);
+};
+const seen = (one) => one.getClientRects().length && one.checkVisibility(
+  {opacityProperty: true, visibilityProperty: true}) && !one.closest('.mantine-Notification-root'); // viser's own
+const found = (path, root) => {
+  const all = document.evaluate(path, root, null, XPathResult.ORDERED_NODE_SNAPSHOT_TYPE);
+  return [...Array(all.snapshotLength).keys()].map((k) => all.snapshotItem(k));
+};
+const name = (one) => (one.innerText || one.value || one.id || one.className || one.tagName).slice(0, 40);
+const texts = found('.//text()[normalize-space()]', document.body).map((text) => text.parentElement)
+  .concat(found('.//input[@value and not(@type="checkbox")]', document.body))
+  .filter((one) => seen(one) && !one.closest('script, style, :disabled, [data-disabled]'));
+const controls = [...document.querySelectorAll(arguments[0])].filter(seen);
+return [
+  [...new Set(texts)].map((one) => [name(one), parseFloat(getComputedStyle(one).fontSize), contrast(one)]),
+  controls.map((one) => { const r = one.getBoundingClientRect(); return [name(one), r.x, r.y, r.width, r.height]; }),
+]"""
+# Sliders as a whole; a folder by its title, a sheet within another.
+TOUCHED = """button:not([tabindex="-1"]), input:not([type=hidden]), .mantine-Slider-root,
+.mantine-Paper-root .mantine-Paper-root > .mantine-Paper-root"""
+FIXED = 'button, input, .mantine-Slider-root, .mantine-Paper-root'
+CONTRAST, LETTERS, TARGET = 4.5, 13, 40  # at least; [pixels]
+
 
 class Seen(NamedTuple):
     """The processes, the robot's side and the browser, which shows the arm."""
@@ -154,6 +197,35 @@ def test_the_stop_button_stops(seen: Seen, how: str) -> None:
     resume(page)
 
 
+def unreadable(page: Browser) -> list[Any]:
+    """The texts of the panel that are too small or too pale."""
+    page.enter()
+    texts, _ = page.script(LOOK, FIXED)
+    assert len(texts) > 40
+    return [text for text in texts if text[1] < LETTERS or text[2] < CONTRAST]
+
+
+def test_nothing_moves_under_the_pointer_when_the_state_changes(seen: Seen) -> None:
+    page = seen.browser
+
+    def boxes() -> list[Any]:
+        page.frames()
+        return [box for _, *box in page.script(LOOK, FIXED)[1]]
+
+    before = boxes()
+    assert len(before) > 20
+    stop(page)
+    assert boxes() == before
+    assert not unreadable(page)
+    why = 'joint "joint2" is 0.0609 rad off and not 0.0123; ' * 8
+    seen.robot.report(why, status='faulted', state='faulted', arm='faulted')
+    page.wait(lambda: 'Faulted' in page.words(), 'the fault')
+    assert boxes() == before
+    assert not unreadable(page)
+    resume(page)
+    page.wait(lambda: 'Faulted' not in page.words(), 'the end of the fault')
+
+
 def test_a_picture_of_the_scene_is_saved(seen: Seen, tmp_path: Path) -> None:
     page = seen.browser
     page.command('Browser.setDownloadBehavior', behavior='allow', downloadPath=str(tmp_path))
@@ -216,6 +288,12 @@ def test_the_page_fits_on_a_phone_and_the_stop_button_is_in_sight(seen: Seen) ->
             page.click(folder)
             page.wait(lambda t=text: page.displayed(f"//*[normalize-space()='{t}']"), text)
             fits()
+        assert not unreadable(page)
+        small = [one for one in page.script(LOOK, TOUCHED)[1] if min(one[3:]) < TARGET]
+        assert not small
+        with page.outside():
+            texts, _ = page.script(LOOK, FIXED)
+            assert min(text[2] for text in texts) >= CONTRAST
     finally:
         page.command('Emulation.clearDeviceMetricsOverride')
         page.open(page.driver.current_url)

@@ -83,6 +83,7 @@ def test_an_arm_is_stopped_resumed_and_watched_without_ros2(client, capsys):
     assert services.status([]) == 1
     assert 'stopped; run ik_resume' in capsys.readouterr().out
     assert goto.main(list(GOAL)) == 1
+    assert services.status([]) == 1, 'a goal that was rejected does not hide the stop'
     assert services.resume([]) == 0
     assert goto.main(list(GOAL)) == 0
     assert services.status([]) == 0

@@ -20,7 +20,7 @@ from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 from ik_node.teach.program import LINE, Point, Program
 from ik_node.viewer.guard import OLDEST
-from ik_node.viewer.teach import DOUBLE_CLICK, possible_direction
+from ik_node.viewer.teach import DOUBLE_CLICK, GUIDING, possible_direction
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,7 @@ def desk(running: Lesson) -> Lesson:
     page.wait(lambda: np.allclose(page.pose('/tip'), ARM.robot.link_pose('tool0', Q), atol=1e-3), 'the arm')
     two_points().save(running.folder / 'two.yaml')
     page.wait(lambda: 'two' in page.control('Open')['options'], 'the file')
-    page.choose('Save', 'New')
+    page.choose('Program file', 'New')
     page.wait(lambda: not points(page), 'no points')
     page.choose('Open', 'none')
     page.choose('Open', 'two')
@@ -111,7 +111,7 @@ def stands(desk: Lesson) -> None:
 
 def test_points_are_taught_and_edited_and_saved(desk: Lesson) -> None:
     page, robot = desk.page, desk.robot
-    page.choose('Save', 'New')
+    page.choose('Program file', 'New')
     page.wait(lambda: not points(page), 'no points')
     page.choose('Add point', 'At the arm')
     page.wait(lambda: points(page) == ['1: P1'], 'the first point')
@@ -126,8 +126,8 @@ def test_points_are_taught_and_edited_and_saved(desk: Lesson) -> None:
     for label, value in (('Motion', 'line'), ('Speed [%]', 40), ('Wait [s]', 0.2)):
         page.choose(label, value)
     page.wait(lambda: points(page)[1] == '2: P2 · line · 40 % · 0.2 s', 'what was edited')
-    page.choose('File', 'mine')
-    page.choose('Save', 'Save')
+    page.choose('File name', 'mine')
+    page.choose('Save', True)
     robot.wait(lambda: (desk.folder / 'mine.yaml').exists(), 'the file')
     program = Program.load(desk.folder / 'mine.yaml')
     first, second = program.points
@@ -155,7 +155,7 @@ def test_a_check_moves_nothing_and_a_run_visits_all(desk: Lesson) -> None:
     wait_state(desk, 'Ready to run')
     stands(desk)
     page.choose('Loops', 2)
-    page.choose('Program', 'Run')
+    page.choose('Run', True)
     wait_state(desk, 'Finished')
     assert len(robot.joint_goals) == 2
     assert np.allclose(tool(robot), two_points().points[1].position, atol=3e-4)
@@ -176,7 +176,7 @@ def test_a_point_out_of_reach_is_rejected_by_name_and_nothing_moves(desk: Lesson
     desk.robot.go(**Q)
     desk.robot.joint_goals.clear()
     for what in ('Check', 'Run', 'Step'):
-        page.choose('Program', what)
+        page.choose(*((what, True) if what == 'Run' else ('Program', what)))
         page.wait(lambda: state(page) == 'Checking', 'the check')
         wait_state(desk, 'Rejected')
         assert '&quot;end&quot;: unreachable' in page.words()
@@ -186,29 +186,29 @@ def test_a_point_out_of_reach_is_rejected_by_name_and_nothing_moves(desk: Lesson
 def test_a_run_is_paused_continued_stopped_and_continued(desk: Lesson) -> None:
     page = desk.page
     page.choose('Loops', 0)
-    page.choose('Program', 'Run')
+    page.choose('Run', True)
     page.wait(lambda: 'after 1 complete run' in page.words(), 'the second run')
     page.age = 2.0 * OLDEST  # a pause counts however late
-    page.choose('Run', 'Pause')
+    page.choose('Pause', True)
     page.age = 0.0
     wait_state(desk, 'Paused')
     stands(desk)
-    page.choose('Run', 'Continue')
+    page.choose('Program', 'Continue')
     wait_state(desk, 'Running')
     page.press('Stop')
     wait_state(desk, 'Ended')
     assert 'stopped' in page.words().lower()  # by the service, or by the page
     page.run(QUIET)
     stands(desk)
-    page.choose('Run', 'Continue')  # ik_node is still stopped
+    page.choose('Program', 'Continue')  # ik_node is still stopped
     page.wait(lambda: state(page) in ('Checking', 'Running'), 'another check')
     wait_state(desk, 'Ended')
     stands(desk)
     page.press('Resume')
     page.wait(lambda: 'Ready</span>' in page.words(), 'the arm is ready')
-    page.choose('Run', 'Continue')
+    page.choose('Program', 'Continue')
     wait_state(desk, 'Running')
-    page.choose('Run', 'Pause')
+    page.choose('Pause', True)
     wait_state(desk, 'Paused')
 
 
@@ -252,7 +252,7 @@ def test_a_viewer_that_ends_during_a_run_stops_the_arm_and_loses_nothing(desk: L
     page.wait(lambda: len(points(page)) == 2, 'the program')
     page.choose('Speed [%]', 6)
     page.wait(lambda: points(page)[0] == '1: ready · 6 %', 'an edited program')
-    page.choose('Program', 'Run')
+    page.choose('Run', True)
     page.wait(lambda: state(page) == 'Running' and 'end' in page.words().partition('Moving to')[2], 'a run')
     place = dict(robot.joints)
     robot.wait(lambda: max(abs(robot.joints[name] - place[name]) for name in Q) > 1e-3, 'a motion')
@@ -270,18 +270,18 @@ def test_no_program_is_lost(desk: Lesson) -> None:
     page = desk.page
     page.choose('Speed [%]', 70)
     page.wait(lambda: points(page)[0] == '1: ready · 70 %', 'an edited program')
-    page.choose('Save', 'New')
+    page.choose('Program file', 'New')
     page.wait(lambda: 'kept as unsaved' in page.words(), 'where it is')
     first = re.findall(r'kept as (\w+)', page.words())[0]
     assert Program.load(desk.folder / f'{first}.yaml').points[0].speed == pytest.approx(0.7)
     page.choose('Add point', 'At the arm')
     page.wait(lambda: points(page) == ['1: P1'], 'another program')
-    page.choose('File', 'two')
-    page.choose('Save', 'Save')
+    page.choose('File name', 'two')
+    page.choose('Save', True)
     page.wait(lambda: 'is another program: press save again' in page.words().lower(), 'a question')
     assert len(Program.load(desk.folder / 'two.yaml').points) == 2
     page.run(2.0 * DOUBLE_CLICK)
-    page.choose('Save', 'Save')
+    page.choose('Save', True)
     page.wait(lambda: 'Saved as' in page.words(), 'the file')
     assert len(Program.load(desk.folder / 'two.yaml').points) == 1
     page.choose('Speed [%]', 60)
@@ -291,6 +291,34 @@ def test_no_program_is_lost(desk: Lesson) -> None:
     (second,) = set(re.findall(r'kept as (\w+)', page.words())) - {first}
     assert Program.load(desk.folder / f'{second}.yaml').points[0].speed == pytest.approx(0.6)
     assert Program.load(desk.folder / f'{first}.yaml').points[0].speed == pytest.approx(0.7)
+
+
+def test_only_the_steps_that_can_be_done_now_are_enabled(desk: Lesson) -> None:
+    page = desk.page
+
+    def enabled() -> list[str]:
+        steps = [(label, page.control(label)) for label in ('Run', 'Pause', 'Program', 'Save', GUIDING)]
+        return [label for label, one in steps if one['visible'] and not one.get('disabled')]
+
+    idle = ['Run', 'Program', 'Save']
+    page.wait(lambda: enabled() == idle, 'a program that can be run')
+    page.choose('Loops', 0)
+    page.choose('Run', True)
+    wait_state(desk, 'Running')
+    assert enabled() == ['Pause', 'Program', 'Save']
+    page.choose('Pause', True)
+    wait_state(desk, 'Paused')
+    assert enabled() == idle
+    assert 'Continue goes on there' in page.words()
+    page.choose('Program file', 'New')
+    page.wait(lambda: not enabled(), 'nothing to run')
+    assert 'No points</span>' in page.words()
+    assert 'add the first point' in page.words()
+    page.choose('Add point', 'At the arm')
+    page.wait(lambda: enabled() == idle and 'add the next point' in page.words(), 'one point')
+    page.press('Stop')
+    page.wait(lambda: enabled() == ['Program', 'Save'], 'no run of an arm that is stopped')
+    assert 'press Resume at the top' in page.words()
 
 
 def test_a_name_may_be_typed_letter_by_letter(desk: Lesson) -> None:

@@ -160,10 +160,14 @@ def test_the_card_has_goal_and_tool_in_numbers(robot: RobotSide, page: Page, see
 
 def test_resume_is_offered_while_the_arm_is_stopped(robot: RobotSide, page: Page, seed: Arm) -> None:
     assert page.control('Resume')['disabled']
-    robot.report('stopped; run ik_resume or call ~/resume to continue', status='stopped', state='stopped')
+    said = 'stopped; run ik_resume or call ~/resume to continue'
+    robot.report(said, status='stopped', state='stopped', arm='stopped')
     page.wait(lambda: not page.control('Resume')['disabled'], 'the button')
     assert 'Stopped; press Resume to continue' in page.text()
-    robot.report(seed.describe(), status='holding', state='ready')
+    robot.report('goal_pose rejected: no', status='rejected', state='rejected', arm='stopped')
+    page.wait(lambda: 'goal_pose rejected: no' in page.text(), 'a later report')
+    assert 'Stopped</span>' in page.text()
+    robot.report(seed.describe(), status='holding', state='ready', arm='holding')
     page.wait(lambda: page.control('Resume')['disabled'], 'no more stop')
     page.wait(lambda: 'Drag the arrows' in page.text(), 'what to do')
 

@@ -121,11 +121,11 @@ def test_the_tool_of_an_opened_program_is_shown(running: tuple[Page, RobotSide, 
 
     page.choose('Add point', 'At the arm')
     page.wait(lambda: '1: P1' in page._labels(), 'a point')
-    page.choose('File', 'of_right')
-    page.choose('Save', 'Save')
+    page.choose('File name', 'of_right')
+    page.choose('Save', True)
     page.wait(lambda: 'of_right' in page.control('Open')['options'], 'the file')
     page.choose('Tool', 'left')
-    page.choose('Save', 'New')
+    page.choose('Program file', 'New')
     page.choose('Open', 'of_right')
     page.wait(lambda: page.control('Tool')['value'] == 'right', 'the tool of the program')
 

@@ -15,13 +15,14 @@ from std_srvs.srv import Trigger
 
 from ik_node.arguments import PlainParser
 from ik_node.console import run, say, without_ros
+from ik_node.control.states import NEED_RESUME, State
 from ik_node.ros.conversions import report_values
 from ik_node.ros.interfaces import LATCHED, subscribe
 from ik_node.ros.run import Spinner, begin
 from ik_node.ros.sessions import DOMAIN, join, sessions
 
 ARM = 'ik_node'
-STANDING = ('stopped', 'faulted', 'waiting', 'inactive', 'unconfigured')
+STANDING = NEED_RESUME | {state.value for state in (State.WAITING, State.INACTIVE, State.UNCONFIGURED)}
 
 
 class Services:
@@ -117,7 +118,7 @@ def _status(program: str, tool: str) -> int:
         )
         if errors:
             say(f'the solution misses the goal by {errors}')
-        return 1 if values.get('state') in STANDING else 0
+        return 1 if values.get('arm') in STANDING else 0
 
     return _with_services(program, tool, act)
 
