@@ -2,23 +2,26 @@
 """Every kernel, plain and compiled, on the same calls: the same bits? python -m campaigns.kernels [--sanitize]
 
 The calls are those of test/kernel_calls.py, and copies of them with one number that is odd (NaN, infinite, huge,
-denormal, -0.0) or made up. The oracle is plain Python where it ends in time and raises nothing; for calls that
-only the product makes, else the module that is in use. Compared are the modules of cc and of zig, and with
---sanitize one by gcc in which every index is checked, scratch memory begins as NaN, and AddressSanitizer and
-UndefinedBehaviorSanitizer watch. Prints a row per kernel; exit code 1 if a bit differs.
+denormal, -0.0) or made up. Compared are the modules of cc and of zig, and with --sanitize one by gcc in which every
+index is checked, scratch memory begins as NaN, and AddressSanitizer and UndefinedBehaviorSanitizer watch. The oracle
+is plain Python where it ends in time and raises nothing. Else, and for calls of several lanes, the modules are
+compared with one another, in a child process with a time limit (column "child"); an index that Python refuses is
+left out. Prints a row per kernel; exit code 1 if a bit differs or a child is ended by what watches it.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import pickle
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -31,6 +34,9 @@ from ik_node import kernels
 from ik_node.kernels import build, native
 
 ODD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-320, -0.0, 0.0)
+CHILD_LIMIT = 30  # s, of a call in all modules
+LANES = 4  # what all processors with AVX2 have
+FAILED = Path('build', 'failed_calls')
 SANITIZERS = '-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all'
 
 
@@ -76,27 +82,50 @@ def spoilt(given: Call, rng: np.random.Generator) -> Call:
     return tuple(copy)
 
 
+def in_child(name: str, given: Call, modules: dict[str, ModuleType]) -> str:
+    """Return which module differs from the first on a call, 'late', 'ended' if a signal ended it, or ''."""
+    child = os.fork()
+    if not child:
+        signal.alarm(CHILD_LIMIT)
+        labels = list(modules)
+        expected = outcome(getattr(modules[labels[0]], name), given)
+        wrong = [differences(expected, outcome(getattr(modules[label], name), given)) for label in labels[1:]]
+        os._exit(next((number for number, found in enumerate(wrong, 1) if found), 0))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code == -signal.SIGALRM:
+        return 'late'
+    return list(modules)[code] if 0 < code < len(modules) else 'ended' if code else ''
+
+
 def compared(
-    name: str, calls: Iterator[tuple[Call, bool]], modules: dict[str, ModuleType], limit: float
+    name: str, calls: Iterable[tuple[Call, str]], modules: dict[str, ModuleType], limit: float
 ) -> Counter[str]:
     """Return how many calls there were of which kind, and by module how many differ. limit: [s] of each."""
     counts: Counter[str] = Counter()
-    in_use = next(iter(modules.values()))
-    for given, is_real in calls:
-        counts['real' if is_real else 'odd'] += 1
-        try:
-            expected = in_time(lambda given=given: outcome(plain(name), given), limit)
-            counts['plain'] += 1
-        except (TooLongError, ValueError, OverflowError, IndexError, ZeroDivisionError) as error:
-            counts['too long' if isinstance(error, TooLongError) else 'raises'] += 1
-            if not is_real:
-                continue  # C may not end either, or read what is not there
-            expected = outcome(getattr(in_use, name), given)
-        for label, module in modules.items():
-            got = outcome(getattr(module, name), given)
-            if numbers := differences(expected, got):
-                counts[label] += 1
-                print(f'{name}: {label} differs in {numbers} of its results for {given}', flush=True)
+    for given, kind in calls:
+        counts[kind] += 1
+        expected = None
+        if kind != 'lanes':
+            try:
+                expected = in_time(partial(outcome, plain(name), given), limit)
+                counts['plain'] += 1
+            except IndexError:
+                counts['raises'] += 1
+                continue  # C reads what is not there
+            except (TooLongError, ValueError, OverflowError, ZeroDivisionError):
+                pass  # the first: C may not end either
+        if expected is None:
+            counts['child'] += 1
+            wrong = {in_child(name, given, modules)} - {''}
+        else:
+            got = {label: outcome(getattr(module, name), given) for label, module in modules.items()}
+            wrong = {label for label, results in got.items() if differences(expected, results)}
+        counts.update(wrong)
+        if wrong:
+            file = FAILED / f'{name}-{counts.total()}.pickle'
+            FAILED.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(pickle.dumps(given))
+            print(f'{name}: {", ".join(wrong)}: the arguments are in {file}', flush=True)
     return counts
 
 
@@ -134,16 +163,19 @@ def main() -> int:
             build.compile_module(build.source(), path, (sys.executable, '-m', 'ziglang', 'cc'))
             modules['zig'] = native.load_module(native.MODULE, path)
         calls, rng, total = recorded(given.real), np.random.default_rng(given.seed), Counter[str]()
-        columns = 'real', 'odd', 'plain', 'raises', 'too long', *modules
+        columns = 'real', 'odd', 'lanes', 'plain', 'raises', 'child', 'late', 'ended', *modules
         print(f'{"kernel":24}', *(f'{column:>9}' for column in columns))
+        odd = range(given.odd)
         for name in given.names or sorted(kernels.KERNELS):
             rows = calls.get(name, [])
-            changed = ((spoilt(row, rng), False) for row in rows for _ in range(given.odd))
-            counts = compared(name, iter([*((row, True) for row in rows), *changed]), modules, given.limit)
+            tried = [*((row, 'real') for row in rows), *((spoilt(row, rng), 'odd') for row in rows for _ in odd)]
+            if name == 'nearest_in_lanes':
+                tried += [((LANES, *row[1:]), 'lanes') for row, _ in tried]
+            counts = compared(name, tried, modules, given.limit)
             total += counts
             print(f'{name:24}', *(f'{counts[column]:9}' for column in columns), flush=True)
     print(f'{"all":24}', *(f'{total[column]:9}' for column in columns))
-    return int(any(total[label] for label in modules))
+    return int(any(total[label] for label in ('ended', *modules)))
 
 
 if __name__ == '__main__':

@@ -4,19 +4,16 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
-from ik_node.checks import AXES, Array, read_axis
+from ik_node.checks import AXES, read_axis
 from ik_node.console import say
 from ik_node.errors import InputError, path_text
 from ik_node.model.arm import Arm
@@ -78,16 +75,6 @@ def add_goal(parser: argparse.ArgumentParser, optional: bool = False) -> None:
         metavar=('DX', 'DY', 'DZ'),
         help='direction of the tool axis, any length (default: free)',
     )
-
-
-def unit_direction(direction: Sequence[float]) -> Array:
-    """Return three numbers of any length as a unit vector (3,). Raises InputError for zero, NaN and inf."""
-    largest = max(map(abs, direction))
-    if largest == 0.0 or not all(map(math.isfinite, direction)):
-        given = ' '.join(f'{value:g}' for value in direction)
-        raise InputError(f'--direction must be three finite numbers that are not all zero, got {given}')
-    scaled = np.array(direction) / largest  # the squares of the given numbers might overflow or vanish
-    return scaled / math.sqrt(scaled @ scaled)
 
 
 def arm_parser(program: str) -> argparse.ArgumentParser:

@@ -32,7 +32,7 @@ from rclpy.qos import QoSProfile
 from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 
-from ik_node.arguments import PlainParser, add_goal, unit_direction
+from ik_node.arguments import PlainParser, add_goal
 from ik_node.checks import Array, count_in, unit_vector, vector3, yaml_number
 from ik_node.console import ENDING, run, say, without_ros
 from ik_node.errors import OTHER_USER, InputError
@@ -483,7 +483,7 @@ def _goto(arguments: argparse.Namespace) -> int:
         raise InputError('give x, y and z of the goal, or --gripper alone')
     if arguments.line and arguments.direction is None:
         raise InputError('--line needs a --direction')
-    direction = None if arguments.direction is None else unit_direction(arguments.direction)
+    direction = None if arguments.direction is None else unit_vector('--direction', arguments.direction)
     with ArmClient(arguments.tool, name='ik_goto', log=say) as arm:
         if None not in place and not arm.move(
             np.array(place),

@@ -147,6 +147,8 @@ class AllSolutions:
         arm, rows = self._arm, 3 if math.isnan(goal[DIRECTION]) else 6
         scale = np.repeat([PLACED / max(arm.reach, 1e-9), 1.0], 3)[:rows]
         free, motion = ~arm.idle & (arm.lower < arm.upper), np.zeros(arm.n)
+        if not free.any():
+            return None
         left, values, turns = np.linalg.svd(scale[:, None] * arm.jacobian(q)[:rows, free])
         rank = int((values > NO_MOTION * values[0]).sum())
         if rank == turns.shape[0]:

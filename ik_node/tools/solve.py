@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ik_node.arguments import add_goal, arm_parser, read_arm, unit_direction, warn
+from ik_node.arguments import add_goal, arm_parser, read_arm, warn
+from ik_node.checks import unit_vector
 from ik_node.console import run, say, table
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
@@ -45,7 +46,7 @@ def main(given: Sequence[str] | None = None) -> int:
 def _solve(arguments: argparse.Namespace) -> int:
     arm = read_arm(arguments)
     warn(arm)
-    direction = None if arguments.direction is None else unit_direction(arguments.direction)
+    direction = None if arguments.direction is None else unit_vector('--direction', arguments.direction)
     if arguments.seed is not None and (doubt := arm.doubt(arguments.seed, 'seed')):
         raise InputError(f'--seed: {doubt}')
     goal = Goal((arguments.x, arguments.y, arguments.z), direction)

@@ -109,3 +109,8 @@ def test_all_solutions_are_offered(opened: Browser) -> None:
     assert 'there are no others' in opened.script("return element('count').innerText")
     opened.script("element('solutions').lastChild.click()")
     assert status(opened).startswith('Reached.')
+    opened.script("element('free').click()")
+    assert 'some of endlessly many' in opened.script("return element('count').innerText")
+    opened.script('aim([0, 0, 3 * reach])')
+    assert opened.script("return element('count').innerText") == 'No solutions within the limits.'
+    opened.script("element('reset').click(); element('all').click()")

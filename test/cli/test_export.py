@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from ik_node.kernels import header as status
 from ik_node.model.urdf.reader import load_description
 from ik_node.solver.pipeline import errors_of
 from ik_node.startup.arguments import URDF
+from ik_node.tools import inspect
 from ik_node.tools.export import header, program
 
 pytestmark = pytest.mark.slow
@@ -32,6 +35,8 @@ FAMILIES = {  # by arm, of urdf/
     'moveo_like': 'a wrist',
     'prismatic_arm': 'elimination',
 }
+CART = """<robot name="cart"><link name="base"/><link name="wheel"/><joint name="hub" type="continuous">
+  <parent link="base"/><child link="wheel"/><axis xyz="0 0 1"/></joint></robot>"""
 needs_cc = pytest.mark.skipif(not shutil.which('cc'), reason='needs a C compiler: cc')
 
 
@@ -276,6 +281,14 @@ def test_names_and_comments_of_a_hostile_description_stay_there(tmp_path):
     assert '* / int x;' in (tmp_path / 'arm.h').read_text()
 
 
+def test_the_command_of_the_example_holds_for_any_path(tmp_path):
+    file = tmp_path / "it's; an arm.h"
+    assert ran(program, URDF / 'seed_arm.urdf.xacro', '--header', file).code == 0
+    (line,) = re.findall(r'^ \*     (cc .*?) && .*$', file.with_name("it's; an arm_main.c").read_text(), re.MULTILINE)
+    assert shlex.split(line)[3] == "it's; an arm_main.c"
+    check_rejected(ran(program, URDF / 'seed_arm.urdf.xacro', '--header', tmp_path / 'a".h'), '#include')
+
+
 def test_no_file_is_replaced_unless_asked(tmp_path):
     (tmp_path / 'arm_main.c').write_text('mine')
     check_rejected(exported(tmp_path), 'arm_main.c', '--overwrite')
@@ -290,4 +303,18 @@ def test_what_is_refused(tmp_path):
     check_rejected(exported(tmp_path, path=Path(__file__)), 'malformed XML')
     check_rejected(exported(tmp_path, path=URDF / 'ball_joint_arm.urdf.xacro'), 'ball_yaw')
     check_rejected(ran(program, URDF / 'seed_arm.urdf.xacro', '--header', '/proc/arm.h'), '/proc/arm.h')
+    others = ['--moveit', tmp_path / 'package'], ['--html', tmp_path / 'arm.html'], []
+    for given in others:
+        header = ['--header', tmp_path / 'arm.h'] if given else ['--html', tmp_path / 'arm.html']
+        check_rejected(ran(program, URDF / 'seed_arm.urdf.xacro', '--float', *header, *given), '--float')
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize('output', program.OUTPUTS)
+def test_a_robot_whose_joints_move_no_tool_is_no_arm(output, tmp_path):
+    (tmp_path / 'cart.urdf').write_text(CART)
+    told = ran(program, tmp_path / 'cart.urdf', f'--{output}', tmp_path / 'result.h')
+    check_rejected(told, 'no arm found', '--tip-link')
+    inspected = ran(inspect, tmp_path / 'cart.urdf')
+    assert inspected.code == 0
+    assert 'Traceback' not in inspected.err

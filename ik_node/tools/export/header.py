@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,7 +181,7 @@ def example_source(arm: Arm, name: str, real: str, header: str, main: str) -> st
         'seed': _numbers(arm.middle, real),
         'far': _numbers([3.0 * max(arm.reach, 0.1)], real),
         'file': header,
-        'main': main,
+        'main': shlex.quote(main),
     }
     return filled(EXAMPLE, name, real, values)
 
@@ -208,6 +209,8 @@ def header_files(arm: Arm, name: str, arguments: argparse.Namespace) -> dict[Pat
     header = Path(arguments.header)
     if header.suffix not in SUFFIXES:
         raise InputError(f'--header: "{path_text(header)}" must end with {", ".join(SUFFIXES[:-1])} or {SUFFIXES[-1]}')
+    if not header.name.isprintable() or set(header.name) & set('"\\'):
+        raise InputError(f'--header: "{path_text(header)}" has a character that #include does not allow')
     real, main = 'float' if arguments.float else 'double', header.with_name(f'{header.stem}_main.c')
     return {
         header: arm_header(arm, name, real),

@@ -60,6 +60,7 @@ def page_of(arm: Arm, text: str, mesh_path: str) -> tuple[str, list[str]]:
         )
     rows = arm.joints[:, VARIABLE].astype(int).tolist()
     chain = [joint for joint in arm.robot.chain(arm.tip_link, arm.base_link) if joint.movable]
+    spans = arm.upper - arm.lower
     data: dict[str, Any] = {
         'title': arm.name,
         'note': note,
@@ -71,6 +72,9 @@ def page_of(arm: Arm, text: str, mesh_path: str) -> tuple[str, list[str]]:
         'split': SPLIT_SWEEPS,
         'near': TOLERANCES,
         'quick': source.exact,
+        # Of goals without and with a direction: whether joints are left to move, so that solutions are curves.
+        'endless': [arm.n > arm.position_dof, bool((~arm.idle).sum() > arm.effective_dof)],
+        'turns': bool(((arm.turning_period > 0.0) & (spans >= arm.turning_period) & np.isfinite(spans)).any()),
         'sentences': [sentences[cause] for cause in sorted(sentences)],
         'angles': [page.DIRECTION_CONSTRAINED],
         'shapes': shapes,

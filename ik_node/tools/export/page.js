@@ -245,8 +245,11 @@ function listSolutions() {
   });
   if (focused >= 0 && list.children[focused]) list.children[focused].focus();
   const many = rows.length === 1 ? '1 solution' : `${rows.length || 'No'} solutions`;
+  const none = !state.method && state.answer && state.answer.status === UNREACHABLE;
+  const others = !rows.length ? none ? '' : ' found: there may be some' : complete ? `: there are no others${data.turns ? ', but for whole turns' : ''}`
+    : data.endless[directed() ? 1 : 0] ? ': some of endlessly many' : ', found by search: there may be others';
   element('count').textContent = `${many} within the limits` + (turned ? ', with the direction that the tool has now' : '') +
-    (!directed() ? ': some of endlessly many, as the direction is free.' : complete ? ': there are no others.' : ', found by search: there may be others.');
+    `${others}.`;
 }
 
 // The picture

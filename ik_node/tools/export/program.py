@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from ik_node.arguments import add_overwrite, arm_parser, check_outputs, read_arm, warn
 from ik_node.console import run, say
-from ik_node.errors import InputError, path_text
+from ik_node.errors import InputError, path_text, quoted
 from ik_node.files import write_file
 from ik_node.model.arm import Arm
 
@@ -46,8 +46,13 @@ def _export(arguments: argparse.Namespace) -> int:
     asked = [output for output in OUTPUTS if getattr(arguments, output)]
     if not asked:
         raise InputError(f'nothing to export: add {" or ".join(f"--{output}" for output in OUTPUTS)}')
+    if arguments.float and asked != ['header']:
+        raise InputError('--float is for --header alone: export plugin and page, which compute in double, separately')
     arm = read_arm(arguments)
     warn(arm)
+    if arm.idle.all():
+        moved = f'tool point or tool axis of link {quoted(arm.tip_link)}'
+        raise InputError(f'no arm found: no joint moves the {moved}; choose another --tip-link')
     name = identifier(arm.name if arguments.name is None else arguments.name)
     files = {path: text for output in asked for path, text in OUTPUTS[output][1](arm, name, arguments).items()}
     check_outputs(files, [arguments.description_file], arguments.overwrite)
