@@ -573,16 +573,6 @@ def carries(arm: Arm, joint: Joint) -> bool:
     return any(before.name == arm.joint_names[-1] for before in arm.robot.path(joint.child))
 
 
-def gripper_of(arm: Arm) -> Joint | None:
-    """Return the first joint that an arm carries and that moves by itself, None without one."""
-    for joint in arm.robot.joints.values():
-        if joint.type not in ('revolute', 'prismatic') or joint.mimic is not None or joint.name in arm.joint_names:
-            continue
-        if carries(arm, joint):
-            return joint
-    return None
-
-
 def joint_array(name: str, q: ArrayLike, joint_names: Sequence[str]) -> Array:
     """Return q as a new array (n,), one finite number per joint. Raises InputError for anything else."""
     count = len(joint_names)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ from ik_node.model.urdf.link_lengths import LinkLengths
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros.conversions import finite_positions
 from ik_node.ros.graph import graph
+from ik_node.ros.gripper import GripperRemote
 from ik_node.ros.interfaces import DESCRIPTION, STREAM, subscribe
 from ik_node.ros.neighbours import Neighbours, digest
 from ik_node.ros.parameters import RemoteParameters, RemoteSettings, ToolSettings, declare_fields, warn_of_unknown
@@ -287,6 +289,35 @@ class SpeedSlider:
             update(self._slider, value=max(1, round(100.0 * speed)))
 
 
+OPEN, CLOSE = 'Open', 'Close'
+
+
+class GripperControls:
+    """Shows and sets the opening of the gripper of a tool; hidden without one."""
+
+    def __init__(self, node: Node, gui: viser.GuiApi, events: Events, name: str, refused: Callable[[], str]) -> None:
+        """name: of the tool. refused: why nothing may be sent, else ''."""
+        self._events, self._name = events, f'{name} gripper' if name else 'Gripper'
+        self._slider = gui.add_slider(f'{self._name} [%]', 0, 100, 1, 0, visible=False)
+        self._buttons = gui.add_button_group('', (OPEN, CLOSE), visible=False)
+        self._remote = GripperRemote(node, f'ik_node/{name}'.rstrip('/'), self._show)
+
+        def move(opening: float) -> None:
+            if not refused():
+                self._remote.open(opening)
+
+        events.listen(self._slider.on_update, lambda event: move(0.01 * event.value))
+        events.listen(self._buttons.on_click, lambda event: move(float(event.value == OPEN)))
+
+    def _show(self, report: Mapping[str, str]) -> None:
+        state = report.get('state', '')
+        for control in (self._slider, self._buttons):
+            update(control, visible=True)
+        update(self._slider, label=f'{self._name} [%]' if state == 'idle' else f'{self._name} [%]: {state}')
+        if not (math.isnan(self._remote.opening) or self._events.pending(self._slider)):
+            update(self._slider, value=round(100.0 * min(max(self._remote.opening, 0.0), 1.0)))
+
+
 FRAME_RATE = 30.0  # [Hz] of the display, independent of the rate of joint_states
 SLOW_EVERY = 3  # frames from one update of the sliders and the trail to the next
 NUMBERS_EVERY = 2 * SLOW_EVERY  # the same of what people read
@@ -328,6 +359,7 @@ class ViewerNode(ClosableNode):
         self._panel.card.show_message('Waiting for robot_description')
         self._remote = RemoteSettings(self)
         self._speed = SpeedSlider(self, server.gui, events)
+        self._grippers = [GripperControls(self, server.gui, events, name, self._refused) for name in names]
         page = Page(self, server, events, self._remote, self._panel.more)
         self._methods = Methods(page)
         self._sections: list[Section] = [
@@ -552,8 +584,6 @@ class ViewerNode(ClosableNode):
             own = {name: joints.pop(name) for name in tool.joint_names if name in joints}
             if own and not followed:
                 tool.send_joints(own, self._values)
-            if tool.gripper in joints:
-                tool.send_gripper({tool.gripper: joints.pop(tool.gripper)})
         for tool in self._tools:
             if tool.process_inputs(self._methods.watching) is not None:
                 self._methods.dragged(tool)

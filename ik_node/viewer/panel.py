@@ -16,7 +16,7 @@ import viser
 
 from ik_node.checks import Array
 from ik_node.control.states import NEED_RESUME
-from ik_node.model.arm import Arm, gripper_of
+from ik_node.model.arm import Arm
 from ik_node.model.ball import Ball
 from ik_node.model.joint import Joint
 from ik_node.tracks import NO_TRACK, TRACKS
@@ -343,10 +343,6 @@ class JointsPanel:
         with self._folder:
             for arm in arms:
                 self._add(arm)
-            grippers = {joint.name: joint for arm in arms if (joint := gripper_of(arm)) is not None}
-            for joint in grippers.values():
-                label = f'Gripper, {joint.name}'
-                self._sliders.append(_JointSlider(self._gui, joint, joint.lower, joint.upper, label))
         for slider in self._sliders:
             for handle in slider.handles:
                 self._events.listen(handle.on_update, partial(self._slider_moved, slider))

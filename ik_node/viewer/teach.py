@@ -22,8 +22,8 @@ from std_srvs.srv import SetBool
 from ik_node.checks import Array
 from ik_node.control.preview import Previews
 from ik_node.errors import IkError, InputError, quoted
-from ik_node.model.arm import Arm, gripper_of, tool_at
-from ik_node.model.joint import Joint
+from ik_node.model.arm import Arm, tool_at
+from ik_node.model.gripper import Gripper, gripper_of
 from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.programs.player import Player
 from ik_node.solver.goal import Goal
@@ -257,9 +257,9 @@ class TeachPanel:
         self._name.value = name  # type: ignore[misc]
         update(self.file, value=NONE)
 
-    def set_gripper(self, joint: Joint | None) -> None:
+    def set_gripper(self, gripper: Gripper | None) -> None:
         """Offer a slider for the gripper joint, or none."""
-        slider = self._editor[GRIPPER]
+        slider, joint = self._editor[GRIPPER], None if gripper is None else gripper.joint
         self._editor[GRIPS].visible = slider.visible = joint is not None
         if joint is not None:
             self._scale = JointScale.of(joint.lower, joint.upper, joint.type == 'prismatic')
@@ -799,11 +799,11 @@ class Teach(Section):
         else:
             self._program = program.with_point(self._selected, **{FIELDS[what]: value})
 
-    def _grip(self, on: bool, joint: Joint | None) -> None:
+    def _grip(self, on: bool, gripper: Gripper | None) -> None:
         """Have the selected point move the gripper to the value of the slider, or not."""
-        if joint is None:
+        if gripper is None:
             return
-        program, name = self._program, self._program.gripper
+        joint, program, name = gripper.joint, self._program, self._program.gripper
         if name != joint.name:
             if any(point.gripper is not None for point in program.points):
                 raise InputError(f'the gripper of this program is {quoted(name)}, that of the arm {quoted(joint.name)}')

@@ -18,7 +18,7 @@ from sensor_msgs.msg import JointState
 
 from ik_node.checks import Array
 from ik_node.control.states import NEED_RESUME
-from ik_node.model.arm import Arm, gripper_of, tool_at
+from ik_node.model.arm import Arm, tool_at
 from ik_node.ros.conversions import matrix_pose, report_values
 from ik_node.ros.frames import ExternalGoalFilter, goal_in_base
 from ik_node.ros.interfaces import LATCHED, NEWEST, subscribe
@@ -120,7 +120,7 @@ class ViewedTool:
         self.name = name
         self.panel = panel
         self.arm: Arm | None = None
-        self._described = self.gripper = ''  # in words; the name of its gripper joint
+        self._described = ''  # in words
         self.reported = False  # the panel shows a status
         self.scene: ToolScene | None = None
         self._node = node
@@ -177,8 +177,6 @@ class ViewedTool:
         self.release_gizmo()
         self.reported = known and self.reported
         self._described = arm.describe() if arm is not None else ''  # what ik_node says of an arm that is ready
-        joint = gripper_of(arm) if arm is not None else None
-        self.gripper = joint.name if joint is not None else ''
         self.panel.card.show_poses(None)
 
     # User input
@@ -271,10 +269,6 @@ class ViewedTool:
         self.goal_shown = False
         self._slider_time = steady()
         self._publish_joints(self._targets)
-
-    def send_gripper(self, joints: Mapping[str, float]) -> None:
-        """Publish the position of a gripper joint by its name; the arm does what it did before."""
-        self._publish_joints(joints)
 
     def go_to(self, q: Array, T_base_goal: Array, with_direction: bool) -> None:
         """Send the arm to a configuration (n,) that meets a goal, and put the gizmo there."""

@@ -12,10 +12,13 @@ import numpy as np
 import pytest
 import trimesh
 from desk import SEED_ARM, SEED_FILE, SEED_JOINTS, Desk, Page, RobotSide, called, desk, showing, viewer
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from geometry_msgs.msg import PoseStamped
+from std_msgs.msg import Float64
 
 from ik_node.errors import IkError
 from ik_node.model.arm import Arm, tool_at
+from ik_node.ros.interfaces import LATCHED
 from ik_node.ros.neighbours import Neighbours, digest
 from ik_node.ros.parameters import RemoteParameters
 from ik_node.tracks import TRACKS
@@ -31,13 +34,6 @@ TURNER = """<robot name="turner"><link name="floor"/><link name="a/b"/><link nam
 <origin xyz="0 0 0.3"/></joint>
 <joint name="slide" type="prismatic"><parent link="a/b"/><child link="c d"/><axis xyz="1 0 0"/>
 <origin xyz="0.2 0 0"/><limit lower="0.05" upper="0.25" velocity="1" effort="1"/></joint></robot>"""
-
-
-JAWED = SEED_ARM.replace(
-    '</robot>',
-    '<link name="hand"/><joint name="jaw" type="revolute"><parent link="tool0"/><child link="hand"/>'
-    '<axis xyz="0 0 1"/><limit lower="0" upper="1" velocity="1" effort="1"/></joint></robot>',
-)
 
 
 def turned(angle: float, *position: float) -> np.ndarray:
@@ -177,16 +173,23 @@ def test_lengths_and_angles_are_in_the_units_of_the_page() -> None:
     assert at_page('joint "joint2" is 0.0609 rad off') == 'joint "joint2" is 3.49° off'
 
 
-def test_a_gripper_has_a_slider(robot: RobotSide, page: Page) -> None:
-    page.wait(lambda: 'Cannot show' in page.text(), 'the end of the robot before')
-    robot.describe(JAWED)
-    page.wait(lambda: 'Gripper, jaw [°]' in page.labels(), 'the slider')
-    robot.move(**Q, jaw=0.1)
-    page.wait(lambda: slider(page, 'Gripper, jaw [°]') == 5.7, 'the measured jaw')
-    page.choose('Gripper, jaw [°]', 20.0)
-    robot.wait(lambda: robot.joint_goals, 'the goal')
-    assert list(robot.joint_goals[-1].name) == ['jaw']
-    assert robot.joint_goals[-1].position[0] == pytest.approx(math.radians(20.0))
+def test_a_gripper_has_a_slider_and_two_buttons(robot: RobotSide, page: Page) -> None:
+    assert not page.control('Gripper [%]')['visible'], 'before ik_node tells of one'
+    openings: list[float] = []
+    robot.node.create_subscription(Float64, 'ik_node/gripper', lambda message: openings.append(message.data), 10)
+    status = robot.node.create_publisher(DiagnosticStatus, 'ik_node/gripper_status', LATCHED)
+
+    def tell(state: str, opening: float) -> None:
+        values = {'state': state, 'opening': str(opening), 'target': str(opening)}
+        status.publish(DiagnosticStatus(values=[KeyValue(key=key, value=value) for key, value in values.items()]))
+
+    tell('holding', 0.31)
+    page.wait(lambda: slider(page, 'Gripper [%]: holding') == 31, 'what it does')
+    page.choose('Gripper [%]: holding', 60)
+    robot.wait(lambda: openings == [0.6], 'the opening')
+    page.wait(lambda: page.control('')['visible'], 'the buttons')
+    page.choose('', 'Close')
+    robot.wait(lambda: openings == [0.6, 0.0], 'the end')
 
 
 def test_goals_of_others_move_the_gizmo(robot: RobotSide, page: Page, seed: Arm) -> None:
