@@ -193,6 +193,7 @@ class GripperInterface:
         if self._pending is pending:
             self._pending = None
         grip, opening = self._watch.state.grip, self._watch.state.opening
+        opening = self._watch.state.target if math.isnan(opening) else opening  # as far as is known
         found = math.nan if gripper is None else next(iter(gripper.positions(opening).values()))
         result.stalled = grip in (Grip.HOLDING, Grip.BLOCKED)
         result.reached_goal = not reason and not result.stalled
