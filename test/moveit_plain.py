@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The messages and services of moveit_msgs that ik_node uses, for tests where it is not installed.
+"""The messages and services of MoveIt that ik_node and its documentation use, for tests where they are not installed.
 
 rclpy creates the services, with the type support of another one: requests and answers do not cross DDS.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 from builtin_interfaces.msg import Duration
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import Pose, PoseStamped, Quaternion, Vector3
 from sensor_msgs.msg import JointState, MultiDOFJointState
 from std_msgs.msg import Header
 from std_srvs.srv import Trigger
@@ -32,6 +32,54 @@ class Constraints:
     position_constraints: list[Any] = field(default_factory=list)
     orientation_constraints: list[Any] = field(default_factory=list)
     visibility_constraints: list[Any] = field(default_factory=list)
+
+
+@dataclass
+class SolidPrimitive:
+    BOX: ClassVar[int] = 1
+    SPHERE: ClassVar[int] = 2
+    type: int = 0
+    dimensions: list[float] = field(default_factory=list)
+
+
+@dataclass
+class BoundingVolume:
+    primitives: list[SolidPrimitive] = field(default_factory=list)
+    primitive_poses: list[Pose] = field(default_factory=list)
+    meshes: list[Any] = field(default_factory=list)
+    mesh_poses: list[Pose] = field(default_factory=list)
+
+
+@dataclass
+class PositionConstraint:
+    header: Header = field(default_factory=Header)
+    link_name: str = ''
+    target_point_offset: Vector3 = field(default_factory=Vector3)
+    constraint_region: BoundingVolume = field(default_factory=BoundingVolume)
+    weight: float = 0.0
+
+
+@dataclass
+class OrientationConstraint:
+    XYZ_EULER_ANGLES: ClassVar[int] = 0
+    ROTATION_VECTOR: ClassVar[int] = 1
+    header: Header = field(default_factory=Header)
+    orientation: Quaternion = field(default_factory=Quaternion)
+    link_name: str = ''
+    absolute_x_axis_tolerance: float = 0.0
+    absolute_y_axis_tolerance: float = 0.0
+    absolute_z_axis_tolerance: float = 0.0
+    parameterization: int = 0
+    weight: float = 0.0
+
+
+@dataclass
+class JointConstraint:
+    joint_name: str = ''
+    position: float = 0.0
+    tolerance_above: float = 0.0
+    tolerance_below: float = 0.0
+    weight: float = 0.0
 
 
 @dataclass
@@ -56,6 +104,8 @@ class FkRequest:
 
 @dataclass
 class MoveItErrorCodes:
+    SUCCESS: ClassVar[int] = 1
+    NO_IK_SOLUTION: ClassVar[int] = -31
     val: int = 0
     message: str = ''
     source: str = ''

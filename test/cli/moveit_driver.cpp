@@ -41,10 +41,17 @@ int main(int, char **given)
     auto *const group = model->getJointModelGroup("arm");
     const std::string base = given[4], tip = given[5];
     pluginlib::ClassLoader<kinematics::KinematicsBase> loader("moveit_core", "kinematics::KinematicsBase");
-    const auto plugin = [&](bool roll_free, const std::string &from, const std::vector<std::string> &tips) {
+    using Value = rclcpp::ParameterValue;
+    const auto plugin = [&](bool roll_free, const std::string &from, const std::vector<std::string> &tips,
+                            const std::string &name = "direction_tolerance", const Value &value = Value(0.01)) {
+        const std::string group_parameters = "robot_description_kinematics.arm.";
         rclcpp::NodeOptions options;
         options.start_parameter_services(false).start_parameter_event_publisher(false).enable_rosout(false);
-        options.parameter_overrides({{"robot_description_kinematics.arm.roll_free", roll_free}});
+        options.parameter_overrides({{group_parameters + "roll_free", roll_free}});
+        auto &overrides = options.parameter_overrides();
+        if (name == "roll_free")
+            overrides.clear();
+        overrides.emplace_back(group_parameters + name, value);
         const auto node = std::make_shared<rclcpp::Node>("moveit_driver", options);
         const auto made = loader.createSharedInstance(given[3]);
         return made->initialize(node, *model, "arm", from, tips, 0.1) ? made : nullptr;
@@ -52,6 +59,10 @@ int main(int, char **given)
     say("wrong_base", plugin(false, tip, {tip}) != nullptr);
     say("wrong_tip", plugin(false, base, {base}) != nullptr);
     say("two_tips", plugin(false, base, {tip, tip}) != nullptr);
+    say("whole_number", plugin(false, base, {tip}, "direction_tolerance", Value(1)) != nullptr);
+    say("below_zero", plugin(false, base, {tip}, "direction_tolerance", Value(-0.01)) != nullptr);
+    say("text", plugin(false, base, {tip}, "direction_tolerance", Value("wide")) != nullptr);
+    say("number", plugin(false, base, {tip}, "roll_free", Value(1)) != nullptr);
     const auto exact = plugin(false, base, {tip}), any_roll = plugin(true, base, {tip});
     if (!exact || !any_roll)
         return 1;

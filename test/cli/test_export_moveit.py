@@ -302,6 +302,10 @@ def test_the_plugin_in_moveit(name, tmp_path):
     told = {key: float(value) for key, value in (line.split() for line in done.stdout.splitlines())}
     assert told['wrong_base'] == told['wrong_tip'] == told['two_tips'] == 0
     assert "its base is 'tool0' and that of the plugin is 'base_link'" in done.stderr
+    assert told['whole_number'] == 1
+    assert told['below_zero'] == told['text'] == told['number'] == 0
+    assert 'direction_tolerance must be an angle [rad] of at least 0, and is wide' in done.stderr
+    assert 'roll_free must be true or false, and is 1' in done.stderr
     assert told['met'] == told['met_turned'] == told['set_from_ik'] == 200
     assert told['worst'] < 1e-4
     assert told['worst_forward'] < 1e-9

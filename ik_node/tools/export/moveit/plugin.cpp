@@ -45,13 +45,13 @@ public:
                   const std::vector<std::string>& tip_frames, double search_discretization) override {
     node_ = node;
     storeValues(robot_model, group_name, base_frame, tip_frames, search_discretization);
-    const std::string doubt = find_doubt();
+    std::string doubt = find_doubt();
+    if (doubt.empty())
+      doubt = read_parameters();
     if (!doubt.empty()) {
       RCLCPP_ERROR(logger(), "group '%s': %s", group_name.c_str(), doubt.c_str());
       return false;
     }
-    roll_free_ = parameter("roll_free", false);
-    direction_tolerance_ = parameter("direction_tolerance", 0.01);
     initialized_ = true;
     return true;
   }
@@ -148,12 +148,33 @@ private:
     return { v.x(), v.y(), v.z() };
   }
 
+  // Of any type: rclcpp throws for another one than that of the default, which would end move_group.
   template <typename T>
-  T parameter(const std::string& name, const T& value) const {
+  rclcpp::Parameter parameter(const std::string& name, const T& value) const {
     const std::string full = "robot_description_kinematics." + group_name_ + "." + name;
+    rcl_interfaces::msg::ParameterDescriptor any_type;
+    any_type.dynamic_typing = true;
     if (!node_->has_parameter(full))
-      node_->declare_parameter<T>(full, value);
-    return node_->get_parameter(full).get_value<T>();
+      node_->declare_parameter(full, rclcpp::ParameterValue(value), any_type);
+    return node_->get_parameter(full);
+  }
+
+  // Why a parameter of the group is invalid, empty: all are set. A whole number in YAML is an integer.
+  std::string read_parameters() {
+    const rclcpp::Parameter roll_free = parameter("roll_free", false);
+    const rclcpp::Parameter tolerance = parameter("direction_tolerance", 0.01);
+    if (roll_free.get_type() != rclcpp::ParameterType::PARAMETER_BOOL)
+      return "roll_free must be true or false, and is " + roll_free.value_to_string();
+    roll_free_ = roll_free.as_bool();
+    if (tolerance.get_type() == rclcpp::ParameterType::PARAMETER_INTEGER)
+      direction_tolerance_ = static_cast<double>(tolerance.as_int());
+    else if (tolerance.get_type() == rclcpp::ParameterType::PARAMETER_DOUBLE)
+      direction_tolerance_ = tolerance.as_double();
+    else
+      direction_tolerance_ = -1.0;
+    if (!(direction_tolerance_ >= 0.0))
+      return "direction_tolerance must be an angle [rad] of at least 0, and is " + tolerance.value_to_string();
+    return "";
   }
 
   moveit::core::RobotState state_at(const Joints& q) const {
