@@ -25,6 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # The options of ik_demo are variables of the command line of make: DESCRIPTION_FILE=two_arms is --description-file two_arms.
 OPTIONS := DESCRIPTION_FILE BASE_LINK TIP_LINK TOOL_AXIS TOOL_POINT PARAMS_FILE PAGE_PORT SIM SERIAL_PORT PROFILE TORQUE
+OPTIONS += LEADER LEADER_PROFILE LEADER_DESCRIPTION
 OPTIONS += HOST MESH_PATH SHADOWS TORQUE_LIMIT ON_EXIT CALIBRATION ZERO_FROM ZEROS SPEED_SCALING TRACK TRACK_CENTRE TRACK_SIZE
 given = $(if $(filter command,$(firstword $(origin $1))),$($1))
 options = $(foreach name,$(OPTIONS),$(if $(call given,$(name)),$(shell echo --$(name) | tr A-Z_ a-z-)='$($(name))'))
@@ -49,7 +50,7 @@ help:  ## Show this list
 demo: venv  ## Start an arm, the viewer and a goal on a circle; DESCRIPTION_FILE=two_arms TRACK='line spiral', TELEOP=1: keys, SIM=mujoco, PAGE_PORT=8081, or another option of ik_demo
 	@$(VENV)/bin/ik_demo $(options) $(if $(TELEOP),--teleop)
 
-arm: venv-arm  ## Drive a real arm with its viewer: SERIAL_PORT=/dev/ttyACM0 or emulated, PROFILE=so100, DESCRIPTION_FILE=my.urdf, SPEED_SCALING=0.5, TORQUE_LIMIT=0.5, ON_EXIT=release, or another option of ik_demo
+arm: venv-arm  ## Drive a real arm with its viewer: SERIAL_PORT=/dev/ttyACM0 or emulated, PROFILE=so100, DESCRIPTION_FILE=my.urdf, SPEED_SCALING=0.5, TORQUE_LIMIT=0.5, ON_EXIT=release, LEADER=/dev/ttyACM1: an arm that leads it, or another option of ik_demo
 	@$(VENV)/bin/ik_demo --serial-port auto --speed-scaling 0.2 $(options)
 
 # What takes one core each goes on at the same time.

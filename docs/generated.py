@@ -28,6 +28,7 @@ FIGURES = HERE / 'explanation' / 'figures.json'
 SETTINGS = {
     'ik_node': 'ik_node.control.settings.ArmSettings',
     'ik_goals': 'ik_node.tracks.TrackSettings',
+    'ik_leader': 'ik_node.control.leading.LeaderSettings',
     'ik_viewer': 'ik_node.viewer.node.ViewerSettings',
     'ik_marker': 'ik_node.ros.parameters.ToolSettings',
     'ik_plant': 'ik_node.sim.plant.PlantSettings',
@@ -36,6 +37,7 @@ SETTINGS = {
 INTERFACES = {
     'ik_node': 'ik_node.ros.interfaces',
     'ik_servos': 'ik_node.servos.node',
+    'ik_leader': 'ik_node.ros.programs.leader',
 }
 PROGRAMS = {
     'ik_solve': 'ik_node.tools.solve',
@@ -229,6 +231,7 @@ def figures() -> str:
 PAGES = {
     'reference/tables/ik_node': partial(interfaces, 'ik_node'),
     'reference/tables/ik_servos': partial(interfaces, 'ik_servos'),
+    'reference/tables/ik_leader': partial(interfaces, 'ik_leader'),
     'reference/tables/messages': messages,
     'reference/parameters': parameters,
     'reference/options': programs,

@@ -56,6 +56,13 @@ USAGE = {
             'move one tool of a robot with several': 'ik_teleop --ros-args -p tool:=left',
         },
     ),
+    'ik_leader': Usage(
+        'Let an arm that a hand moves lead a running arm, joint by joint or, if it is of another make, by its tool.',
+        {
+            'an arm of the same make, whose joints are on leader/joint_states': 'ik_leader',
+            'an arm of another make': 'ik_leader --ros-args -p leader_description:=other_arm.urdf -p scale:=1.5',
+        },
+    ),
     'ik_goals': Usage(
         'Send goals that move along a curve, such as a circle, to a running arm.',
         {

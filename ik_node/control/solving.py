@@ -302,17 +302,20 @@ class GoalSolver:
         """Note that the arm moves to targets: a goal soon after it continues from its solution."""
         if targets.joints is None and len(self.model.tools) > 1:
             return  # the other tools stay at their goals
-        if targets.solution is None or targets.joints is None:
+        q = targets.joints
+        if q is None or targets.trajectory is not None or np.isnan(q).any():
             self.restart()
             return
-        last, q = self._last, targets.joints
-        before = last.q if last is not None and last.streams(request.arrival) else None
-        self._newest = q
-        self._last = Followed(q, targets.solution.solved, before, request.arrival)
-        self._teleoperated = None
-        self._keep(q, targets, targets.solution, request.tool)
+        last, self._teleoperated, self._newest = self._last, None, q
+        if targets.solution is None:  # joint positions: no tool keeps a goal
+            self._last = None
+            self._goals.clear()
+        else:
+            before = last.q if last is not None and last.streams(request.arrival) else None
+            self._last = Followed(q, targets.solution.solved, before, request.arrival)
+            self._keep(q, targets, targets.solution, request.tool)
         for tool, columns, stream in self._streams:
-            if tool in (None, request.tool):
+            if targets.solution is None or tool in (None, request.tool):
                 stream.add(q[columns], request.received, request.goal_time)
 
     def _keep(self, q: Array, targets: JointTargets, solution: Solution, tool: str) -> None:

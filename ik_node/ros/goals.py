@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -17,6 +18,7 @@ from ik_node.control.controller import Inbox
 from ik_node.control.motion import MOVING
 from ik_node.control.paths import MAX_POINTS, ToolPath
 from ik_node.control.requests import Aim, Level, Snapshot
+from ik_node.control.solving import STREAM_GAP
 from ik_node.errors import InputError
 from ik_node.ros.conversions import (
     check_stamp,
@@ -53,7 +55,7 @@ class GoalContext:
 
     tool: the name of the tool, empty if there is only one. time: the node's clock. timeout: how old a
     goal may be [s]. replaced: when another robot replaced the previous one (steady). joints: the
-    last joint goal, and when it was received.
+    last joint goal, and when it was received. streamed: when one last differed from the one just before (steady).
     """
 
     frames: Frames
@@ -62,6 +64,7 @@ class GoalContext:
     tool: str = ''
     replaced: float = 0.0
     joints: tuple[dict[str, float], float] | None = None
+    streamed: float = -math.inf
 
 
 @dataclass(eq=False)
@@ -164,12 +167,15 @@ class PathRequest(GoalRequest):
 
 
 class JointsRequest(GoalRequest):
-    """Joint positions; an unchanged repeat is ignored."""
+    """Joint positions; an unchanged repeat is ignored, unless it tells that a moving goal has come to rest."""
 
     def _resolve(self, snapshot: Snapshot) -> Aim | None:
         named = joint_values(self.message, snapshot.model.joints.names)
-        before, self.context.joints = self.context.joints, (named, self.arrival)
-        if before is not None and before[0] == named and self.arrival - before[1] < REPEAT:
+        context, arrival = self.context, self.arrival
+        (before, then), context.joints = context.joints or ({}, -math.inf), (named, arrival)
+        if named != before:
+            context.streamed = arrival if arrival - then < STREAM_GAP else -math.inf
+        elif arrival - then < REPEAT and arrival - context.streamed > STREAM_GAP:
             return None
         return named
 

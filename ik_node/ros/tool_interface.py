@@ -210,7 +210,7 @@ class ReportPace:
     """The reports on one tool, in order.
 
     Only "solved: moving to the goal" is delayed, within PERIOD of another one: until then another such report
-    replaces it, or any other report follows it. Thread-safe.
+    from the same source replaces it, or any other report follows it. Thread-safe.
     """
 
     def __init__(self, publish: Callable[[Report], None]) -> None:
@@ -227,7 +227,7 @@ class ReportPace:
             if repeats and steady() < self._due:
                 self._delayed = report
                 return
-            if delayed is not None and not repeats:
+            if delayed is not None and not (repeats and _source(delayed) == _source(report)):
                 self._publish(delayed)
             self._publish(report)
             self._due = steady() + PERIOD if repeats else 0.0
@@ -241,6 +241,10 @@ class ReportPace:
                 delayed, self._delayed = self._delayed, None
                 self._publish(delayed)
                 self._due = steady() + PERIOD
+
+
+def _source(report: Report) -> str:
+    return '' if report.request is None else report.request.source
 
 
 def arm_values(snapshot: Snapshot, report: Report | None, condition: str) -> dict[str, str]:

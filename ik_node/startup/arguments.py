@@ -19,6 +19,7 @@ from ik_node.files import anything, fields, mapping_of, optional, parse_yaml, re
 from ik_node.model.arm import Arm
 from ik_node.model.robot import Robot
 from ik_node.model.tree import Tool, Tree
+from ik_node.servos.ports import EMULATED
 from ik_node.servos.settings import ServoSettings
 from ik_node.share import SUFFIX, share_path, shipped_robots
 from ik_node.solver.solver import IkSolver
@@ -163,6 +164,7 @@ def placed_by_tool(robot: Robot, tools: Mapping[str, Tool], tracks: Sequence[str
 PARAMS_FILE = share_path('config', 'ik_node.yaml')
 YES_OR_NO = ('true', 'false', 'True', 'False')
 NO_SIMULATION = 'none'
+LEADER_NAMESPACE, LEADER_TOPIC = 'leader', 'topic'
 SEED = 'seed_arm'  # the default centre of ik_goals suits this arm
 
 
@@ -251,6 +253,16 @@ ARGUMENTS = {
     'zero_from': _parameter(ServoSettings, 'zero_from', OF_DRIVER),
     'zeros': _parameter(ServoSettings, 'zeros', OF_DRIVER),
     'speed_scaling': _parameter(ArmSettings, 'speed_scaling', IN_FILE),
+    'leader': Option(
+        '',
+        'serial port of a second arm, which a hand moves and the arm follows: starts its driver, without torque, and '
+        f"ik_leader; '{EMULATED}': servos without an arm, which {LEADER_NAMESPACE}/joint_commands moves; 'topic': any "
+        f'other arm that publishes {LEADER_NAMESPACE}/joint_states',
+    ),
+    'leader_profile': Option('', 'servo profile of the leader; empty: profile'),
+    'leader_description': Option(
+        '', 'description of the leader, as description_file; empty: that of its profile, or of the same arm'
+    ),
     'gui': Option('false', 'start joint_state_publisher_gui; its sliders set joint goals', YES_OR_NO),
     'track': Option(
         NO_TRACK,

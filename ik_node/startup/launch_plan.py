@@ -23,12 +23,14 @@ from ik_node.model.tree import Tool, Tree
 from ik_node.model.urdf.description import load_description, read_from, xacro_args
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.servos.calibration.profile import read_profile
-from ik_node.servos.ports import the_port
+from ik_node.servos.ports import EMULATED, the_port
 from ik_node.share import PACKAGE, share_path
 from ik_node.tracks import NO_TRACK
 
 from .arguments import (
     ARGUMENTS,
+    LEADER_NAMESPACE,
+    LEADER_TOPIC,
     NO_SIMULATION,
     PARAMS_FILE,
     ROBOTS,
@@ -220,6 +222,7 @@ def launch_plan(given: Mapping[str, str], report: Callable[[str], None] = lambda
     planner = LaunchPlanner(values | {'description_file': values['description_file'] or default_robot(values)}, report)
     programs = [
         *planner.moving(),
+        *planner.leader(),
         *planner.markers(),
         *planner.rviz(),
         *planner.viewer(),
@@ -309,6 +312,27 @@ class LaunchPlanner:
             yield self._own('ik_servos', servos)
         if self._simulated:
             yield self._own('ik_plant', {})
+
+    def leader(self) -> Iterator[NodeSpec]:
+        """Yield the driver of an arm that a hand moves, and what lets it lead."""
+        given, port = self._given, self._given['leader']
+        if not port:
+            return
+        if self.tools:
+            raise InputError('leader is for robots with one tool; start ik_leader with its parameter tool')
+        profile = given['leader_profile'] or given['profile']
+        robot = given['leader_description']
+        if port != LEADER_TOPIC and not robot and (given['leader_profile'] or not self._driven):
+            robot = read_profile(profile).robot
+        path = str(description_path(robot)) if robot else ''  # empty: the same arm
+        if port != LEADER_TOPIC:
+            require('serial', 'a servo bus')
+            servos = {'serial_port': port, 'profile': profile, 'torque_at_start': port == EMULATED}
+            servos |= {'description': path or str(self._path), 'xacro_args': '' if path else given['xacro_args']}
+            if given['zero_from']:
+                servos['zero_from'] = given['zero_from']
+            yield self._own('ik_servos', servos, namespace=LEADER_NAMESPACE)
+        yield self._own('ik_leader', {'leader_description': path})
 
     def markers(self) -> Iterator[NodeSpec]:
         """Yield a marker for each tool that drags its goal in RViz."""

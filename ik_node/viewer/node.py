@@ -47,6 +47,7 @@ from ik_node.steady import steady
 
 from .drive import Drive
 from .events import Events
+from .leader import LeaderView
 from .lengths import VariableLinks
 from .methods import Methods
 from .panel import ALL_TOOLS, BUTTONS, GREEN, HINT, HOME, RED, STOP, TOOLS, Panel, update
@@ -370,6 +371,7 @@ class ViewerNode(ClosableNode):
             Teach(page, names, self._met, self._settings.programs),
             Recordings(page, self._settings.recordings),
             Servos(page, self._panel.card.show_alarm),
+            LeaderView(page),
         ]
         if self._settings.description_file:
             lengths = LinkLengths.read(self._settings.description_file, self._settings.arguments())

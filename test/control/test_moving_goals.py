@@ -311,3 +311,20 @@ def test_the_blend_continues_from_joints_that_a_limit_has_taken_off_it():
             np.testing.assert_allclose((1.0 - share[0]) * calm + share[0] * goal, np.array(now), atol=1e-9)
         before = share.copy()
     assert yielded > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('whole', [True, False])
+def test_positions_of_all_joints_are_a_moving_goal_too(model, whole):
+    """Those of some joints are places to go to, one after the other."""
+    rig = Rig(model)
+    names = model.joint_names if whole else model.joint_names[:2]
+    errors = []
+    for k in range(200):
+        now = rig.time
+        if k % 2 == 0:
+            there = dict.fromkeys(names, 0.3 * np.sin(2.0 * now))
+            rig.controller.submit(Asked(there, arrival=AFTER + now, received=now, goal_time=now))
+        rig.tick()
+        errors.append(rig.position(names[0]) - 0.3 * np.sin(2.0 * rig.time))
+    assert bool(np.abs(errors[150:]).max() < 2e-3) is whole

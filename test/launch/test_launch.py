@@ -15,6 +15,7 @@ from shared_files import shared_path
 
 from ik_node import IkError, InputError, UrdfError
 from ik_node.checks import AXES
+from ik_node.control.leading import LeaderSettings
 from ik_node.model.urdf.reader import load_description, read_urdf
 from ik_node.servos.settings import ServoSettings
 from ik_node.startup import launch_plan as planning
@@ -47,6 +48,7 @@ def rviz(**given: str) -> dict[str, Any]:
         ({'track': 'spiral'}, {'ik_goals'}),
         ({'sim': 'mujoco'}, {'ik_plant'}),
         ({'serial_port': 'emulated', 'profile': 'so101'}, {'ik_servos'}),
+        ({'leader': 'topic'}, {'ik_leader'}),
     ],
 )
 def test_each_argument_starts_its_program(given: dict[str, str], more: set[str]) -> None:
@@ -123,6 +125,39 @@ def test_servos_have_what_is_given_and_the_description_of_their_profile():
     omx = str(shared_path('arms', 'omx_f.urdf'))
     servos = starts(serial_port='emulated', profile='omx_f', description_file=omx)['ik_servos'].parameters
     assert (servos['profile'], servos['description']) == ('omx_f', omx)
+
+
+@pytest.mark.parametrize(
+    ('given', 'torque', 'driver', 'description'),
+    [
+        ({**SERVOS, 'leader': '/dev/ttyACM1'}, False, 'so101_like', ''),  # the same arm
+        ({**SERVOS, 'leader': 'emulated'}, True, 'so101_like', ''),
+        ({**SERVOS, 'leader': '/dev/ttyACM1', 'leader_profile': 'so100'}, False, 'so101_like', 'so101_like'),
+        ({'real': 'true', 'leader': '/dev/ttyACM1'}, False, 'so101_like', 'so101_like'),  # of the profile
+        ({**SERVOS, 'leader': 'topic', 'leader_description': 'moveo_like'}, None, '', 'moveo_like'),
+        ({**SERVOS, 'leader': 'topic'}, None, '', ''),
+    ],
+)
+def test_a_leader_has_a_driver_of_its_own_without_torque(given, torque, driver, description):
+    programs = planned(**given).programs
+    (leader,) = [one for one in programs if one.executable == 'ik_leader']
+    assert not leader.namespace
+    own = leader.parameters['leader_description']
+    assert own.endswith(f'{description}.urdf.xacro') if description else not own
+    assert LeaderSettings(leader_description=own).leader_description == own
+    servos = [one.parameters for one in programs if one.namespace == 'leader']
+    assert bool(servos) == (torque is not None)
+    if torque is not None:
+        assert servos[0]['torque_at_start'] is torque
+        assert servos[0]['serial_port'] == given['leader']
+        assert servos[0]['profile'] == given.get('leader_profile', 'so101')
+        assert servos[0]['description'].endswith(f'{driver}.urdf.xacro')
+        ServoSettings(**{name: value for name, value in servos[0].items() if name != 'use_sim_time'})
+
+
+def test_a_leader_of_a_robot_with_several_tools_is_refused():
+    with pytest.raises(InputError, match='start ik_leader with its parameter tool'):
+        planned(description_file='two_arms', leader='topic')
 
 
 @pytest.mark.parametrize(

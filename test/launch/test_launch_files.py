@@ -122,6 +122,17 @@ def test_an_so101_has_its_driver_and_goes_slowly(launch_context):
     assert defaults.items() <= context.launch_configurations.items()
 
 
+def test_without_arguments_both_arms_of_a_leader_are_emulated(launch_context):
+    context = launch_context()
+    for entity in module_of_launch_file('leader').generate_launch_description().entities:
+        if type(entity).__name__ == 'DeclareLaunchArgument':
+            entity.visit(context)
+    given = {name: value for name, value in context.launch_configurations.items() if name in ARGUMENTS}
+    nodes = starts(**given)
+    assert {'ik_node', 'ik_servos', 'ik_leader'} <= nodes.keys()
+    assert given['leader'] == given['serial_port'] == 'emulated'
+
+
 # Where ROS 2 is installed
 
 
