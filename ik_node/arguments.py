@@ -67,13 +67,13 @@ def add_goal(parser: argparse.ArgumentParser, optional: bool = False) -> None:
     """Add the arguments of a goal; optional: its position may be left out."""
     for axis in 'xyz':
         nargs = '?' if optional else None
-        parser.add_argument(axis, type=float, nargs=nargs, help='position of the tool point [m], base frame')
+        parser.add_argument(axis, type=float, nargs=nargs, help=f'{axis} of the tool point in the base link [m]')
     parser.add_argument(
         '--direction',
         type=float,
         nargs=3,
         metavar=('DX', 'DY', 'DZ'),
-        help='direction of the tool axis, any length (default: free)',
+        help='direction in which the tool points, of any length: 0 0 -1 is down (default: any direction)',
     )
 
 
@@ -93,13 +93,14 @@ def arm_parser(program: str) -> argparse.ArgumentParser:
         help='link that carries the tool (default: the first that exists of: tool0, a frame between '
         'the fingers, the end of the longest chain, the link that carries the fingers)',
     )
-    arm.add_argument('--base-link', metavar='LINK', help='reference link of goals (default: the root link)')
+    arm.add_argument('--base-link', metavar='LINK', help='link in whose frame goals are (default: the root link)')
     arm.add_argument(
         '--tool-axis',
         type=tool_axis,
         default=AXES['z'],
         metavar='AXIS',
-        help='tool axis in the tip frame: x, y, z, --tool-axis=-x, or numbers such as 0,0.6,0.8 (default: z)',
+        help='direction in which the tool points, in the frame of the tip link: x, y, z, --tool-axis=-x, or numbers '
+        'such as 0,0.6,0.8 (default: z)',
     )
     arm.add_argument(
         '--tool-point',
@@ -107,7 +108,7 @@ def arm_parser(program: str) -> argparse.ArgumentParser:
         nargs=3,
         default=(0.0, 0.0, 0.0),
         metavar=('X', 'Y', 'Z'),
-        help='tool point in the tip frame [m]',
+        help='tool point in the frame of the tip link [m] (default: its origin)',
     )
     return parser
 

@@ -51,6 +51,7 @@ ENDS = ('arrived', 'held', 'stopped')
 ARM = 'ik_node'
 TRACK = 'track'  # parameter of ik_goals
 SPEED = 'speed_scaling'  # parameter of ik_node
+ABSENT = f'{ARM} is not running, start it first (ik_demo does)'
 SILENT = f'{ARM} exists, but has not responded within {PATIENCE:g} s. {OTHER_USER}'
 LOOK = 0.1  # [s] between two looks at whether a call was cancelled
 GRIPPED = ('reached', 'holding', 'empty', 'unmeasured')  # states in which a gripper has done what it was asked
@@ -186,7 +187,7 @@ class ArmClient:
             topic = f'{ARM}/{self._prefix}gripper'
             publisher = self._publisher(topic, Float64)
             self._meet(topic)
-            self._spinner.wait(lambda: self._gripper, f'{ARM} is not running: nothing is on {topic}_status')
+            self._spinner.wait(lambda: self._gripper, f'{ABSENT}: nothing is on {topic}_status')
             self._gripper.clear()
             publisher.publish(Float64(data=float(opening)))
             end = steady() + timeout
@@ -202,7 +203,7 @@ class ArmClient:
                         return Result(state in GRIPPED, state, report['message'], opening=found)
                 why = 'cancelled' if self._cancelled.is_set() else 'timed out'
                 self._trigger('cancel')
-                return Result(False, why, f'the gripper was not there within {timeout:g} s' if why[0] == 't' else why)
+                return Result(False, why, f'the gripper did not arrive within {timeout:g} s' if why[0] == 't' else why)
 
     async def gripper_async(self, *arguments: Any, **named: Any) -> Result:
         """As gripper()."""
@@ -305,7 +306,7 @@ class ArmClient:
             publisher = self._publishers[topic] = self._node.create_publisher(kind, topic, 1)
         self._spinner.wait(
             lambda: publisher.get_subscription_count() and self._statuses.get_publisher_count(),
-            f'{ARM} is not running: {publisher.topic_name} has no subscriber',
+            f'{ABSENT}: {publisher.topic_name} has no subscriber',
         )
         return publisher
 
@@ -351,7 +352,7 @@ class ArmClient:
                 if self._cancelled.is_set() or steady() > end:
                     why = 'cancelled' if self._cancelled.is_set() else 'timed out'
                     self._trigger('cancel')
-                    return Result(False, why, f'the motion was {why}; the arm brakes')
+                    return Result(False, why, f'the motion was {why}, so the arm stops')
                 self._spinner.spin(LOOK)
 
     def _end_track(self) -> None:
@@ -365,7 +366,7 @@ class ArmClient:
         self._spinner.wait(lambda: not remote.reading, 'ik_goals does not respond')
         track = remote.values.get(TRACK, NO_TRACK)
         if track != NO_TRACK:
-            self._log(f'ik_goals ends its track {track}')
+            self._log(f'the goal no longer moves along the {track}')
             remote.set(**{TRACK: NO_TRACK})
             self._spinner.wait(lambda: not remote.busy, 'ik_goals does not respond')
 
@@ -374,7 +375,7 @@ class ArmClient:
         one = next((one for one in self._neighbours.others if one.program == 'ik_goals'), None)
         if one is not None:
             sentence = (
-                f'{sentence}: {one} sends goals along a track. Choose the track none on the page, or start '
+                f'{sentence}: {one} moves the goal. Choose the target track none on the page, or start '
                 'ik_demo with --track none'
             )
         self._log(sentence)
@@ -410,7 +411,7 @@ class ArmClient:
         """Call a service of ik_node."""
         client = self._node.create_client(Trigger, f'{ARM}/{self._prefix}{name}')
         try:
-            self._spinner.wait(client.service_is_ready, f'{ARM} is not running: there is no service {client.srv_name}')
+            self._spinner.wait(client.service_is_ready, f'{ABSENT}: there is no service {client.srv_name}')
             future = client.call_async(Trigger.Request())
             self._spinner.wait(future.done, SILENT)
         finally:
@@ -436,7 +437,7 @@ class ArmClient:
 
     def _parameters(self, *names: str) -> list[Any]:
         remote = RemoteParameters(self._node, ARM, names)
-        self._spinner.wait(lambda: remote.available, f'{ARM} is not running: there is no service {ARM}/get_parameters')
+        self._spinner.wait(lambda: remote.available, f'{ABSENT}: there is no service {ARM}/get_parameters')
         remote.refresh()
         self._spinner.wait(lambda: not remote.reading, SILENT)
         if len(remote.values) < len(names):
@@ -467,10 +468,22 @@ def main(given: Sequence[str] | None = None) -> int:
     """
     parser = PlainParser('ik_goto')
     add_goal(parser, optional=True)
-    parser.add_argument('--cone', type=float, default=0.0, help='by how much the tool axis may lean [rad]')
-    parser.add_argument('--line', action='store_true', help='move there in a straight line')
-    parser.add_argument('--gripper', type=float, metavar='OPENING', help='then: 0 closes the gripper, 1 opens it')
-    parser.add_argument('--speed', type=float, default=1.0, help='share of the set velocity (default: 1)')
+    parser.add_argument(
+        '--cone', type=float, default=0.0, help='angle by which the tool may point elsewhere [rad] (default: 0)'
+    )
+    parser.add_argument('--line', action='store_true', help='move the tool there along a straight line')
+    parser.add_argument(
+        '--gripper',
+        type=float,
+        metavar='OPENING',
+        help='move the gripper, after the arm has arrived: 0 closes it, 1 opens it',
+    )
+    parser.add_argument(
+        '--speed',
+        type=float,
+        default=1.0,
+        help='share of the speed that is set in ik_node, above 0 and up to 1 (default: 1)',
+    )
     parser.add_argument('--tool', default='', help='name of the tool, where there are several')
     parser.add_argument('--frame', default='', help='frame of the goal (default: the base link)')
     arguments = without_ros(sys.argv[1:] if given is None else given)

@@ -221,14 +221,14 @@ class TrackSettings:
     size: float = parameter(0.08, 'radius, or half the length of a line or an eight [m]', low=1e-4, high=100.0)
     speed: float = parameter(0.1, 'speed of the goal along the track [m/s]', low=1e-4, high=100.0)
     direction: tuple[float, ...] = parameter(
-        (0.0, 0.0, -1.0), 'tool direction, unit length, and normal of the plane of the track', size=3
+        (0.0, 0.0, -1.0), 'direction in which the tool points, at right angles to the plane of the track', size=3
     )
     roll: float = parameter(
         0.0, 'roll of the tool about its axis along the track [rad]', low=-2.0 * math.pi, high=2.0 * math.pi
     )
     frame: str = parameter('base_link', 'frame of centre and direction')
     tool_axis: tuple[float, ...] = parameter(
-        (0.0, 0.0, 1.0), 'tool axis in the tip frame, a unit vector, as in ik_node', size=3
+        (0.0, 0.0, 1.0), 'direction in which the tool points, in the frame of the tip link, as in ik_node', size=3
     )
     tool_point: tuple[float, ...] = parameter((0.0, 0.0, 0.0), 'tool point in the tip frame [m], as in ik_node', size=3)
     goal_rate: float = parameter(50.0, 'goals per second [Hz]', low=0.1, high=1000.0)

@@ -704,7 +704,7 @@ class ArmMotion:
         if not trajectories.due(setpoint, self.moving, self.braking):
             return setpoint, None
         if trajectories.diverged and not self._fall_back(trajectories.resume()):
-            return None, 'trajectory dropped: the controller has left the motion'
+            return None, 'trajectory dropped: the controller does not follow the motion any more'
         motions = [(group.names, group.motion) for group in self.groups]
         trajectory = trajectories.next(setpoint, motion_ahead(motions))
         violation = self.check.trajectory_violation(trajectory, self._values)

@@ -79,7 +79,7 @@ class Outputs:
             self._late_since = setpoint.time
         if setpoint.time - self._late_since > MAX_DELAY:
             self._late_since = math.inf
-            return None, f'trajectory dropped: {late:.3f} s late, the computer is overloaded'
+            return None, f'trajectory dropped: it was {late:.3f} s late, because the computer is overloaded'
         return replace(setpoint, trajectory=None), ''
 
     def drop(self, setpoint: Setpoint) -> None:

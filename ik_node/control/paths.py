@@ -493,7 +493,7 @@ ROUNDS = 8
 BETWEEN = np.array([0.2, 0.4, 0.6, 0.8])  # positions between two sites at which the curve is checked
 SLACK = 5e-7  # [rad, m] by which it may exceed a limit between sites
 OTHER_SITES = 200  # for the choice of another branch
-SINGULAR = 'too near to a singularity for the joints to follow smoothly'
+SINGULAR = 'too near to a singularity, where small motions of the tool need large motions of the joints'
 INTRICATE = 'from here on the path bends too sharply or too often, or is too near to a singularity'
 
 

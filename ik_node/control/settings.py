@@ -98,13 +98,15 @@ class ArmSettings(HasTool):
         "left.tip_link. The default [''] means one tool without a name",
         read_only=True,
     )
-    base_link: str = parameter('', 'reference link of goals. If it is empty, the root link')
+    base_link: str = parameter('', 'link in whose frame goals are. If it is empty, the root link')
     tip_link: str = parameter(
         '',
         'link that carries the tool. If it is empty, the first that exists of: tool0, a frame '
         'between the fingers, the end of the longest chain, the link that carries the fingers',
     )
-    tool_axis: tuple[float, ...] = parameter((0.0, 0.0, 1.0), 'tool axis in the tip frame, a unit vector', size=3)
+    tool_axis: tuple[float, ...] = parameter(
+        (0.0, 0.0, 1.0), 'direction in which the tool points, in the frame of the tip link', size=3
+    )
     tool_point: tuple[float, ...] = parameter((0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3)
     gripper_joint: str = parameter(
         '', 'joint that opens the gripper. If it is empty, the description tells; "none" means no gripper'

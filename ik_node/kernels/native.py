@@ -69,9 +69,9 @@ class KernelState:
         if self.stage is Stage.READY:
             return f'fast kernels {"ready" if self.compiled else "loaded"} after {self.seconds:.1f} s'
         if self.stage is Stage.COMPILING:
-            return f'compiling fast kernels for {self.seconds:.0f} s; slower ones are used meanwhile'
+            return f'compiling fast kernels, {self.seconds:.0f} s so far; goals take longer meanwhile'
         if self.stage is Stage.FAILED:
-            return f'fast kernels are not available, slower ones are used: {self.reason}'
+            return f'goals take longer, because there are no fast kernels: {self.reason}'
         return 'plain kernels'
 
 

@@ -256,12 +256,12 @@ def describe_dof(effective: int, practical: int, condition: float) -> str:
     """Return effective DoF as text, with their meaning for goals."""
     count = f'{effective} effective DoF'
     if effective < 4:
-        return f'{count}: the tool can point in one direction at most positions; use goals without a direction'
+        return f'at most positions the tool can point in one direction only, so use goals without a direction ({count})'
     if practical < effective:
-        count = f'{count}, in practice 4 (condition number {condition:.0f})'
+        count = f'{count}, in practice 4: condition number {condition:.0f}'
     if practical == 4:
-        return f'{count}: at one position the tool can point in few directions; for others the closest one is used'
-    return f'{count}: at one position the tool can point in many directions, but not in all'
+        return f'at one position the tool can point in few directions; for others the closest one is used ({count})'
+    return f'at one position the tool can point in many directions, but not in all ({count})'
 
 
 def least_singular_values(jacobians: Array, reach: float, rank: int) -> Array:
@@ -559,7 +559,7 @@ class Arm:
 
     def describe(self) -> str:
         """Return one sentence on what this arm can do with this tool."""
-        text = f'{self.name}: {self.n} joints from {self.base_link} to {self.tip_link} with {self.freedom}'
+        text = f'{self.name}: {self.n} joints from {self.base_link} to {self.tip_link}; {self.freedom}'
         return '; '.join([text, *(ball.describe() for ball in self.balls)])
 
 

@@ -249,13 +249,13 @@ class Neighbours:
         strange = [one for one in ready if one.session != session and not one.any_session]
         if session and strange:
             return (
-                f'no goals are sent: {strange[0]} belongs to another session. End one of the two, start this '
-                'one in another namespace or ROS_DOMAIN_ID, or set accept_other_sessions of that node'
+                f'no goals are sent: {strange[0]} was started by another ik_demo or launch file. End one of the two, '
+                'start this one in another namespace or ROS_DOMAIN_ID, or set accept_other_sessions of that node'
             )
         if len(ready) > 1:
-            return f'goals are not sent to several arms at once: end all but one of {_listed(ready)}'
+            return f'no goals are sent, because several arms would follow them: end all but one of {_listed(ready)}'
         if session and not any(one.session == session or one.any_session for one in ready):
-            return 'no goals are sent yet: ik_node of this session is not ready'
+            return 'no goals are sent yet: the ik_node that was started with this program is not ready'
         return ''
 
     def refuses(self, joints: Sequence[str]) -> Card | None:
@@ -285,7 +285,9 @@ class Neighbours:
             known = {self.own.node, *(one.node for one in self.others)}
             for name in graph.publishing_nodes(self._node, topic):
                 if name not in known | self._reported:
-                    sentences.append(f'{escaped(name)} also publishes on {topic}: the arm follows both')
+                    sentences.append(
+                        f'{escaped(name)} also publishes on {topic}, and the arm follows both: end one of the two'
+                    )
                     self._reported.add(name)
         for one, what in self.conflicting():
             if one.id not in self._reported:
@@ -295,7 +297,9 @@ class Neighbours:
             strange = one.session and one.session != self.own.session and not self.own.any_session
             topic = _first(self.own.takes, one.sends)
             if strange and topic and one.id not in self._reported:
-                sentences.append(f'{one} of another session sends no goals on {topic} to {self.own}')
+                sentences.append(
+                    f'{self.own} accepts no goals of {one} on {topic}: another ik_demo or launch file started it'
+                )
                 self._reported.add(one.id)
         return sentences
 

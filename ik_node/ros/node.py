@@ -648,7 +648,7 @@ def _active(tool: ToolInterface) -> bool:
 
 
 PATIENCE = 2.0  # [s] without a description or a clock after which it is logged
-REMINDER = 10.0  # [s] to the second line in the log while the arm cannot move; then twice as long each time
+REMINDER = 60.0  # [s] to the second line in the log while the arm cannot move; then twice as long each time
 
 
 class Diagnostics:

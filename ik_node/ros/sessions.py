@@ -95,11 +95,11 @@ def join(program: str) -> None:
     found = sessions()
     if len(found) > 1:
         listed = '; '.join(map(str, found))
-        raise InputError(f'several arms are running: choose one with {DOMAIN}={found[0].domain}, for example. {listed}')
+        raise InputError(f'several arms are running: choose one, such as by {DOMAIN}={found[0].domain}. {listed}')
     if found:
         os.environ[DOMAIN] = str(found[0].domain)
         os.environ['ROS_AUTOMATIC_DISCOVERY_RANGE'] = 'LOCALHOST'
-        say(f'{program}: {found[0]}; set {DOMAIN}=0 for another arm')
+        say(f'{program}: uses the arm of {found[0]}; {DOMAIN}=0 chooses one that ik_demo did not start')
 
 
 def _name(domain: int) -> str:

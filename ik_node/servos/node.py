@@ -361,7 +361,7 @@ class IncomingCommands:
         self._number = self._number if number is None else number
         if self.contested:
             names = ' and '.join(graph.publishing_nodes(self._node, self._topic))
-            raise InputError(f'{names} publish {self._topic}: the arm holds until only one of them does')
+            raise InputError(f'{names} publish {self._topic}: the arm holds its pose until only one of them does')
         self._taken = now
 
 

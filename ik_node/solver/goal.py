@@ -52,15 +52,15 @@ REMEDIES = {
     Cause.TOO_FAR: 'Move the goal towards the base. `ik_reach` draws the workspace.',
     Cause.TOO_NEAR: 'Move the goal away from the base. `ik_reach` draws the workspace.',
     Cause.DIRECTION_CONSTRAINED: 'Accept the closest direction (`on_unreachable: closest`), send the '
-    'position alone, or mount the tool along another axis: `ik_inspect` lists effective DoF per axis.',
+    'position alone, or mount the tool along another axis: `ik_inspect` lists what each axis allows.',
     Cause.JOINT_LIMIT: 'Check the limits of the joint in the URDF, `joint_limits_file` and '
     '`joint_limit_margins`. If they are right, move the goal or the base of the arm.',
     Cause.BALL_LIMIT: 'Check `swing`, `twist_lower` and `twist_upper` of the ball joint in the URDF.',
-    Cause.BRANCH_ENDS: 'Continue on the other branch, which takes a large joint motion (`other_branch` of '
-    'the solution), or start the path in another configuration.',
+    Cause.BRANCH_ENDS: 'Move to the other configuration, which takes a large joint motion (`other_branch` of '
+    'the solution), or start the path in another one.',
     Cause.CONFLICT: 'Move the goal of one of the tools: they share joints, which cannot serve both goals.',
-    Cause.SEARCH_ENDED: 'Nothing is proven. Try a seed near the expected solution, or more `restarts`.',
-    Cause.TIME: 'Nothing is proven. Raise `time_budget`, or wait until `~/status` reports fast kernels.',
+    Cause.SEARCH_ENDED: 'There may be a solution. Try a seed near the expected one, or more `restarts`.',
+    Cause.TIME: 'There may be a solution. Raise `time_budget`, or wait until `~/status` reports fast kernels.',
 }
 
 

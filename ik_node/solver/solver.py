@@ -73,10 +73,10 @@ class Tracker:
         move = float(moves.max())
         unit = 'm' if self._arm.prismatic[int(moves.argmax())] else 'rad'
         joint = self._blocking_joint(goal, q)
-        cause = 'at a singularity' if joint is None else f'at the limit of joint "{joint}"'
+        cause = 'where configurations meet (a singularity)' if joint is None else f'at the limit of joint "{joint}"'
         sentence = (
-            f'the current solution branch ends {cause}; continuing needs a joint motion of {move:.3g} {unit} '
-            'to another branch'
+            f'the joints cannot continue smoothly {cause}: the other configuration that meets the goal is '
+            f'{move:.3g} {unit} away'
         )
         reason = Reason(Cause.BRANCH_ENDS, move, sentence, joint)
         return Solution(Status.NOT_FOUND, q, position_error, direction_error, reason, other_branch=other.q)

@@ -352,9 +352,8 @@ class SharedJoints:
             return others
         move = max(float(np.abs(other.q - solutions[name].q).max()) for name, other in others.items())
         sentence = (
-            f'the current solution branch of {join_names(solutions)} ends; continuing needs a joint '
-            'motion of '
-            f'{move:.3g} rad or m to another branch'
+            f'the joints of {join_names(solutions)} cannot continue smoothly: the other configuration that meets '
+            f'the goals is {move:.3g} rad or m away'
         )
         reason = Reason(Cause.BRANCH_ENDS, move, sentence)
         return {

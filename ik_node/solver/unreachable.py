@@ -43,7 +43,7 @@ class UnreachableGoals:
         self._tolerance = float(options[POSITION_TOLERANCE])  # m
         self._tied = ''
         if arm.effective_dof < 5:
-            self._tied = f' (with {arm.effective_dof} effective DoF the position constrains the direction)'
+            self._tied = f': at one position the tool can point in few directions ({arm.effective_dof} effective DoF)'
 
     def by_reach(self, goal: Goal) -> Cause | None:
         """Return why no joint positions reach the position, by link lengths; None if that is not proven."""
@@ -93,7 +93,7 @@ class UnreachableGoals:
             where = 'inside the inner boundary of the workspace'
         doubt = self.arm.too_far(goal.position)
         where += f', {doubt}' if doubt else ''
-        return Reason(cause, amount, f'out of reach: the position is {amount:.4g} m {where}')
+        return Reason(cause, amount, f'the position is out of reach, {amount:.4g} m {where}')
 
     def _beyond_a_limit(self, miss: NearMiss) -> Reason:
         name = self.arm.joint_names[miss.joint]

@@ -196,7 +196,7 @@ ARGUMENTS = {
         f'with serial_port the one that profile names, else {SEED}',
     ),
     'xacro_args': Option('', "arguments of the xacro file, such as 'prefix:=left_ gripper:=true'"),
-    'base_link': Option('', 'reference link of goals; empty: the root link'),
+    'base_link': Option('', 'link in whose frame goals are; empty: the root link'),
     'tip_link': Option(
         '',
         'link that carries the tool; empty: tool0, a frame between fingers, the end of the longest chain or '
@@ -204,10 +204,13 @@ ARGUMENTS = {
     ),
     'tool_axis': Option(
         '',
-        f"axis of the tool in the tip frame: {', '.join(AXES)} or numbers such as '0 0.6 0.8'; empty: {IN_FILE}",
+        'direction in which the tool points, in the frame of the tip link: '
+        f"{', '.join(AXES)} or numbers such as '0 0.6 0.8'; empty: {IN_FILE}",
         words=True,
     ),
-    'tool_point': Option('', f"tool point in the tip frame [m], such as '0 0 0.1'; empty: {IN_FILE}", words=True),
+    'tool_point': Option(
+        '', f"tool point in the frame of the tip link [m], such as '0 0 0.1'; empty: {IN_FILE}", words=True
+    ),
     'params_file': Option(str(PARAMS_FILE), 'parameters of the nodes of this package; other arguments override them'),
     'namespace': Option('', 'namespace of every node and topic, including tf: one for each arm'),
     'use_sim_time': Option('false', 'take the time from /clock', YES_OR_NO),
@@ -221,7 +224,7 @@ ARGUMENTS = {
     'page_port': Option('', f'TCP port of the page of the viewer; empty: {IN_FILE}, or 8080'),
     'host': Option(
         '',
-        'address at which the page of the viewer listens, 0.0.0.0: every address of this machine, as for a phone; '
+        'network address of the page; 0.0.0.0 is every address of this machine, as for a phone; '
         f'empty: {IN_FILE}, or 127.0.0.1',
     ),
     'mesh_path': Option('', f'folder of meshes to display; empty: that of the description, or {IN_FILE}'),
@@ -232,7 +235,7 @@ ARGUMENTS = {
     ),
     'real': Option(
         'false',
-        'a driver publishes joint_states: ik_node reads them and sends commands on joint_commands',
+        'the arm is real: its driver publishes joint_states, and ik_node sends it commands on joint_commands',
         YES_OR_NO,
     ),
     'sim': Option(
@@ -285,8 +288,8 @@ GROUPS = {
 }
 TEXTS_OF_DEMO = {  # where they differ from those of arm.launch.py
     'page_port': 'TCP port of the page; default: 8080',
-    'tool_axis': 'axis of the tool in the frame of the tip link: x, y, z, -x (written --tool-axis=-x), ... or numbers '
-    f"such as '0 0.6 0.8'; default: {IN_FILE}",
+    'tool_axis': 'direction in which the tool points, in the frame of the tip link: x, y, z, -x (as --tool-axis=-x) or '
+    f"numbers such as '0 0.6 0.8'; default: {IN_FILE}",
     'track': f'curve along which the goal moves ({", ".join(CHOICES)}), or one for each tool; its speed: {IN_FILE}; '
     'default: circle, but none for a real arm',
 }

@@ -42,23 +42,20 @@ from .arguments import MOTION, PAGE, add_options, given_options
 from .launch_plan import LaunchPlan, NodeSpec, launch_plan, tools_of
 
 OK = b'\0'  # of DiagnosticStatus
-REPEAT_AFTER = 5.0  # [s] from a report to the next one of the same status, then twice as long each time
 
 
 class StatusPrinter:
-    """What was printed last of one tool."""
+    """Prints what goals of one tool lead to, once until it changes: a stream of goals reports at 10 Hz."""
 
     def __init__(self, tool: str, say: Callable[[str], None]) -> None:
         self._say = say
         self._prefix = f'{tool}: ' if tool else ''
         self._stopped = False
-        self._last, self._count, self._next, self._pause = '', 0, 0.0, REPEAT_AFTER
+        self._last = ''
 
     def on_status(self, status: Any) -> None:
         """Print a status unless ik_node logs it or it is a repetition."""
         values = {pair.key: pair.value for pair in status.values}
-        self._count += 1
-        now = time.monotonic()
         word = f'{values.get("status")} {values.get("state")}'
         if not values.get('goal') or status.level != OK:  # in the log of ik_node, in the same terminal
             self._last = ''
@@ -69,21 +66,19 @@ class StatusPrinter:
                 )
             self._stopped = stopped
             return
-        if now < self._next and word == self._last:
+        if word == self._last:
             return
-        self._pause = 2.0 * self._pause if word == self._last else REPEAT_AFTER
         errors = ''
         if values.get('position_error', 'nan') != 'nan':  # of a goal for the tool
             errors = (
-                f' ({1e3 * float(values["position_error"]):.3f} mm and '
-                f'{float(values["direction_error"]):.5f} rad off; {self._count} goals so far)'
+                f' ({1e3 * float(values["position_error"]):.3f} mm and {float(values["direction_error"]):.5f} rad off)'
             )
         self._say(f'{self._prefix}{status.message}{errors}')
-        self._last, self._next = word, now + self._pause
+        self._last = word
 
 
 class Listener:
-    """Prints the status of the goals, at most every REPEAT_AFTER seconds while it stays the same.
+    """Prints the status of the goals.
 
     tools: their names, empty for one without a name.
     """
@@ -259,14 +254,16 @@ def own_domain() -> socket.socket | None:
     if taken is None:
         there = session_in(int(given)) if given.isdecimal() else None
         if there:
-            say(f'another session is in the same ROS domain: {there}; unset {DOMAIN} for one of its own')
-        say(f'ROS domain {given or 0}, this machine only; Ctrl-C stops everything')
+            say(f'another ik_demo runs in the same ROS domain: {there}. Unset {DOMAIN}, and this one gets its own')
+        say(f'Ctrl-C ends everything. ROS domain {given or 0}, this machine only')
         return None
     domain, name = taken
     name.listen(CALLS)
     os.environ[DOMAIN] = str(domain)
-    others = '' if given else f' (for other ROS programs: export {DOMAIN}={domain})'
-    say(f'ROS domain {domain}, this machine only{others}; Ctrl-C stops everything')
+    others = (
+        '' if given else f'. ik_goto, ik_stop and others find it; other ROS programs need: export {DOMAIN}={domain}'
+    )
+    say(f'Ctrl-C ends everything. ROS domain {domain}, this machine only{others}')
     return name
 
 
@@ -282,7 +279,7 @@ def watch(children: list[Child], stop: SignalFlag, tools: Sequence[str], name: s
                 if child.exit_code == 0 and child.name == KEYS:
                     return 0
                 if child.exit_code is not None:
-                    say(f'{child.title} ended with exit code {child.exit_code}; stopping the others')
+                    say(f'{child.title} ended with exit code {child.exit_code}, so the other programs are stopped, too')
                     return 1
             if name is not None:
                 hang_up(name)

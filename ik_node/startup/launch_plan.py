@@ -404,7 +404,7 @@ class LaunchPlanner:
         """Return whether there is a position for a track; report it if there is none."""
         if goals['track'] == NO_TRACK != track:
             self._report(
-                f'{who} cannot follow a {track} with a fixed direction at any tested position, so there is no track'
+                f'no goal moves: no position was found where {who} can follow a {track} with the tool in one direction'
             )
         return goals['track'] != NO_TRACK
 

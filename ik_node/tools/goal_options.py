@@ -51,21 +51,23 @@ def add_columns(parser: argparse.ArgumentParser, placed: bool = False) -> None:
     )
     group.add_argument(
         '--direction', nargs='+', metavar='COLUMN',
-        help='columns of the tool direction, any length (default: dx dy dz, or direction, else any '
-        'direction)',
+        help='columns of the direction in which the tool points, of any length (default: dx dy dz, or direction, else '
+        'any direction)',
     )  # fmt: skip
     group.add_argument(
         '--quaternion', nargs='+', metavar='COLUMN',
-        help='orientation of the tip link; the position is then the origin of the tip link',
+        help='orientation of the tip link as a quaternion; positions are then those of its origin',
     )  # fmt: skip
     group.add_argument(
         '--order', choices=('xyzw', 'wxyz'),
         help='order of the quaternion components (default: as the columns are named)',
     )  # fmt: skip
-    group.add_argument('--rotvec', nargs='+', metavar='COLUMN', help='the same as a rotation vector [rad]')
+    group.add_argument(
+        '--rotvec', nargs='+', metavar='COLUMN', help='orientation of the tip link as a rotation vector [rad]'
+    )
     group.add_argument(
         '--rpy', nargs='+', metavar='COLUMN',
-        help='the same as roll, pitch and yaw [rad], in this order: rotations about the fixed axes x, '
+        help='orientation of the tip link as roll, pitch and yaw [rad]: rotations about the fixed axes x, '
              'then y, then z, as in URDF',
     )  # fmt: skip
     group.add_argument('--degrees', action='store_true', help='the angles of --rpy or --rotvec are in degrees')
@@ -78,7 +80,7 @@ def add_columns(parser: argparse.ArgumentParser, placed: bool = False) -> None:
         return
     group.add_argument(
         '--lateral', nargs='+', metavar='COLUMN',
-        help="columns of the tool's lateral axis, for a spare roll (default: lx ly lz)",
+        help="columns of a sideways axis of the tool, if the arm can turn it about its direction (default: lx ly lz)",
     )  # fmt: skip
     group.add_argument('--seed', nargs='+', metavar='COLUMN', help='joints to stay close to (default: mid-range)')
 

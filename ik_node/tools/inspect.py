@@ -93,7 +93,11 @@ def _reach(arm: Arm) -> list[str]:
 
 
 def _tool_axes(arm: Arm) -> list[str]:
-    lines = ['', arm.describe(), 'effective DoF per tool axis:']
+    lines = [
+        '',
+        arm.describe(),
+        'effective DoF for each axis of the tool (5: many directions at one position, 4: few):',
+    ]
     tools = {name: Arm(arm.robot, arm.tip_link, AXES[name], arm.tool_point, arm.base_link) for name in 'xyz'}
     for name, tool in tools.items():
         slim = tool.practical_dof < tool.effective_dof
@@ -120,7 +124,9 @@ def _spare(arm: Arm, solver: IkSolver) -> list[str]:
     number = f'{spare} of {counting} joints {"is" if spare == 1 else "are"} spare'
     lines = [f'{number}: ik_solve --lock locks that many and finds all solutions of the others']
     if solver.self_motions is not None:
-        lines.append(f'self-motions: followed from values of "{arm.joint_names[0]}"')
+        lines.append(
+            f'joint motions that leave the tool in place (self-motions) are followed from values of "{arm.joint_names[0]}"'
+        )
     return lines
 
 
@@ -134,14 +140,14 @@ def _solutions(arm: Arm) -> list[str]:
     for q in arm.sample(np.random.default_rng(1), count):
         counts.append(len(solver.solve_all(Goal(*arm.fk(q)), q)))
     if form is not None and form.exact:
-        family = [f'closed form: {form.family.value}']
+        family = [f'solved by a formula (closed form: {form.family.value})']
     elif forms:
-        family = [f'all solutions by elimination: {", else ".join(map(_name, forms))}']
+        family = [f'solved by polynomials (elimination: {", else ".join(map(_name, forms))}']
         family += [f'  not used: {why}' for each in forms for why in each.rejected]
     elif form is not None:
-        family = [f'closed form: {form.family.value} (nearly: each solution is polished on the true model)']
+        family = [f'solved nearly by a formula (closed form: {form.family.value}), then on the true model']
     else:
-        family = ['no closed form: solved by descents and restarts']
+        family = ['solved by iteration with restarts: this geometry has no formula']
     family += _spare(arm, solver)
     few, many = min(counts), max(counts)
     spread = f'{few} to {many}, median {int(np.median(counts))}' if few < many else f'{few}'

@@ -132,7 +132,7 @@ def _as_text(
     arm: Arm, solution: Solution, every: Sequence[Solution], directed: bool, locked: Sequence[str]
 ) -> list[str]:
     head = '' if every or solution.solved else 'seed' if locked else 'closest'
-    reason = 'there is there is no solution while these joints are locked' if locked and not every else solution.reason
+    reason = 'there is no solution while these joints are locked' if locked and not every else solution.reason
     lines = [
         arm.describe(),
         f'status           {solution.status.value}',
@@ -144,7 +144,9 @@ def _as_text(
         *_table(arm, every or [solution], head),
     ]
     if any(answer.self_motion for answer in every):
-        lines.append('Each solution belongs to a self-motion: the joints can move without moving the tool.')
+        lines.append(
+            'There are infinitely many solutions: the joints can move without moving the tool (a self-motion).'
+        )
     return lines
 
 

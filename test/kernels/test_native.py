@@ -263,7 +263,7 @@ def test_the_compiling_process_reads_no_modules_of_the_folder_that_a_user_is_in(
 def test_plain_kernels_can_be_asked_for(monkeypatch):
     monkeypatch.setenv(native.FOLDER, 'plain')
     state = native.prepare(wait=True)
-    assert str(state) == f'fast kernels are not available, slower ones are used: {native.FOLDER} is plain'
+    assert str(state) == f'goals take longer, because there are no fast kernels: {native.FOLDER} is plain'
 
 
 def test_arrays_that_are_kept_in_another_way_are_noticed(folder, compiled, monkeypatch):

@@ -137,7 +137,7 @@ def test_two_arms_turn_the_torso_for_both(run: Run) -> None:
     assert re.findall(r'(\w+): solved,', together) == ['left', 'right']
     assert apart.startswith('1.000 rad, torso_yaw')
     assert re.search(r'left: not found, .*together with "right"', apart)
-    assert re.search(r'right: unreachable, out of reach', apart)
+    assert re.search(r'right: unreachable, the position is out of reach', apart)
 
 
 def test_retargeting_tells_episodes_apart(run: Run, arm: Arm, monkeypatch: pytest.MonkeyPatch) -> None:

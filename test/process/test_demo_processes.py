@@ -146,7 +146,7 @@ def test_a_simulated_arm_follows_the_circle(demo):
     pytest.importorskip('mujoco')
     running = demo('--no-viewer', '--sim')
     running.wait_said(GOING)
-    running.wait_said('goals so far')
+    running.wait_said('rad off)')
     assert 'rejected' not in running.said
     assert 'call ~/resume' not in running.said
     nodes = running.children()

@@ -72,7 +72,7 @@ def test_it_ends_a_track_before_it_sends_a_goal(client, capsys):
     with closing(GoalsNode(context=client.world.context, cli_args=['--ros-args', '-p', 'track:=circle'])) as goals:
         assert goto.main(list(GOAL)) == 0
         assert goals.get_parameter('track').value == NO_TRACK
-    assert 'ik_goals ends its track circle' in capsys.readouterr().out
+    assert 'the goal no longer moves along the circle' in capsys.readouterr().out
 
 
 def test_an_arm_is_stopped_resumed_and_watched_without_ros2(client, capsys):

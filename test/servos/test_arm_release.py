@@ -65,7 +65,7 @@ def test_a_command_beyond_a_limit_is_followed_to_the_limit_and_told(rig):
     upper = rig.arm.calibration.joint('elbow_flex').upper
     rig.stream({'elbow_flex': upper + 0.13, 'wrist_roll': 0.1}, 0.2)
     snapshot = rig.arm.snapshot
-    assert snapshot.reason == f'elbow_flex is at its limit {upper:.2f}, its command is beyond it'
+    assert snapshot.reason == f'elbow_flex is at its limit {upper:.2f}, because its command is beyond it'
     assert snapshot.limited == {'elbow_flex': (upper, upper + 0.13)}
     assert snapshot.beyond == 1
     rig.stream({'elbow_flex': 0.0}, 0.1)
@@ -140,7 +140,7 @@ def test_memory_is_believed_only_if_it_is_read_twice_alike():
 def test_a_hold_counts_that_comes_between_the_request_to_lower_and_the_lowering(rig):
     lowering = rig.arm.request_torque(False)
     rig.arm.request_hold()
-    with pytest.raises(ArmError, match='a hold came'):
+    with pytest.raises(ArmError, match='hold was called'):
         lowering.result(60.0)
     assert all(state['torque'] for state in rig.bus.state().values())
 

@@ -48,7 +48,7 @@ def test_a_held_joint_that_was_pushed_away_does_not_spring_back(rig, latched):
     rig.bus.call('motor', id=3, actual=2500.0, blocked=[2499.0, 2501.0])
     rig.clock.sleep(0.6)
     assert abs(rig.bus.state()[3]['goal'] - 2500) < 8 * DEGREE
-    assert '"elbow_flex" gave way: pushed, or the load is too heavy' in rig.arm.snapshot.reason
+    assert '"elbow_flex" gave way: it was pushed, or its load is too heavy' in rig.arm.snapshot.reason
     rig.bus.call('motor', id=3, blocked=None)
     rig.clock.sleep(1.0)
     assert abs(rig.tick('elbow_flex') - 2500) < 8 * DEGREE

@@ -77,7 +77,7 @@ def test_commands_that_waited_while_the_driver_stood_still_are_dropped(rig):
     rig.arm.command({'elbow_flex': 1.2})  # of a callback that runs before the next cycle
     rig.clock.sleep(0.02)
     assert rig.arm.snapshot.state is ArmState.HOLDING
-    with pytest.raises(InputError, match='stood still'):
+    with pytest.raises(InputError, match='was suspended'):
         rig.arm.command({'elbow_flex': 1.2})
     rig.clock.sleep(0.3)
     assert rig.tick('elbow_flex') == pytest.approx(held, abs=2 * DEGREE)

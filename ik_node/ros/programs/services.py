@@ -55,7 +55,11 @@ class Services:
         return reports[-1]
 
     def _wait(self, condition: Callable[[], Any], otherwise: str) -> None:
-        self._spinner.wait(condition, f'{ARM} is not running in {DOMAIN}={os.environ.get(DOMAIN, "0")}: {otherwise}')
+        self._spinner.wait(
+            condition,
+            f'{ARM} is not running in {DOMAIN}={os.environ.get(DOMAIN, "0")}: {otherwise}. '
+            'Start it first (ik_demo does)',
+        )
 
 
 def stop(given: Sequence[str] | None = None) -> int:

@@ -158,7 +158,7 @@ class Inbox:
         """
         with self._lock:
             if steady() < self._taken_from:
-                raise InputError('the driver stood still until just now, so the command may be out of date')
+                raise InputError('the driver was suspended until just now, so the command may be out of date')
             if not self.latched:
                 self._positions.update(positions)
                 self._given = steady()
@@ -660,7 +660,7 @@ class ServoArm:
                     self._torque.watch_again()
                     self._torque.grow_from(shares)
                     self._goals.hold(seen)
-                raise ArmError('a hold came while the arm was lowered: its torque stays on')
+                raise ArmError('~/hold was called while the arm was lowered, so the torque stays on')
         try:
             self._torque.switch_off(measure)
         except ArmError:

@@ -26,7 +26,9 @@ Torques = Callable[[Mapping[str, float]], Mapping[str, float]]  # of gravity [Nm
 MAX_LEAD = 0.1  # [rad]
 WARN_SHARE = 0.8  # share of it from which there is a warning
 IMPLAUSIBLE = 0.3  # [rad] of lead that no servo would need: the masses are wrong, and none counts
-NOT_CARRIED = 'by the description its servo cannot carry its load, so no sag is compensated. Are the masses in kg?'
+NOT_CARRIED = (
+    'its servo is too weak for the load of the description, so its sag is not compensated. Are the masses in kg?'
+)
 MAX_TRIM = math.radians(1.0)
 MAX_PUSH = 0.9  # [Nm] beyond what the load takes, at which a trim grows no more: it may be contact
 RATE = 0.3  # [rad/s] at which a lead changes
@@ -92,13 +94,13 @@ class _Joint:
     def warning(self) -> str:
         """What its owner should look at."""
         if self.factor == 0.0:
-            return 'its load is not that of the description, so no sag is compensated. Is the base upright?'
+            return 'its load is not that of the description, so its sag is not compensated. Is the base upright?'
         need = abs(self.factor * self.nominal)
         if need < WARN_SHARE * MAX_LEAD:
             return ''
         return (
-            f'needs a lead of {math.degrees(need):.1f} degrees, at most {math.degrees(MAX_LEAD):.1f} are '
-            'used: raise its P gain (ik_servo_check --protect), or take load off'
+            f'sags by {math.degrees(need):.1f} degrees, of which at most {math.degrees(MAX_LEAD):.1f} are '
+            'compensated: raise its P gain (ik_servo_check --protect), or take load off'
         )
 
 
@@ -269,11 +271,12 @@ class Goals:
         """What keeps joints from where they are to be, in words: loads, obstacles and limits."""
         found = []
         if yielding := [name for name, goal in self._goals.items() if goal.yields]:
-            found.append(f'{join_names(yielding)} gave way: pushed, or the load is too heavy')
+            found.append(f'{join_names(yielding)} gave way: it was pushed, or its load is too heavy')
         if blocked := [name for name, goal in self._goals.items() if goal.blocked is not None]:
             found.append(f'something blocks {join_names(blocked)}')
         return found + [
-            f'{name} is at its limit {limit:.2f}, its command is beyond it' for name, (limit, _) in self.limited.items()
+            f'{name} is at its limit {limit:.2f}, because its command is beyond it'
+            for name, (limit, _) in self.limited.items()
         ]
 
     @property

@@ -304,7 +304,7 @@ def _calibrated(
             'known_pose, and call set_zero'
         )
     lower, upper, notes = _limits(joint, recorded, zero, limits)
-    notes = [f'zero at tick {zero:.1f}, from {source}', *notes]
+    notes = [f'zero at tick {zero:.1f} of 4096 (zero_from: {source})', *notes]
     return JointCalibration(joint, recorded, zero, source, lower, upper, estimates, tuple(warnings), tuple(notes))
 
 

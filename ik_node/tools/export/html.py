@@ -51,12 +51,12 @@ def page_of(arm: Arm, text: str, mesh_path: str) -> tuple[str, list[str]]:
     sentences = dict(SENTENCES)
     note = ''
     if arm.effective_dof < 5:
-        tied = f' (with {arm.effective_dof} effective DoF the position constrains the direction)'
+        tied = f': at one position the tool can point in few directions ({arm.effective_dof} effective DoF)'
         head, sentence = sentences[page.DIRECTION_CONSTRAINED]
         sentences[page.DIRECTION_CONSTRAINED] = head, sentence + tied
         note = (
-            f'This arm has {arm.effective_dof} effective degrees of freedom: it cannot choose every direction at a '
-            'position. The position comes first.'
+            'At one position the tool of this arm can point in few directions '
+            f'({arm.effective_dof} effective degrees of freedom). The position comes first.'
         )
     rows = arm.joints[:, VARIABLE].astype(int).tolist()
     chain = [joint for joint in arm.robot.chain(arm.tip_link, arm.base_link) if joint.movable]
