@@ -639,6 +639,8 @@ class ToolInterface:
         if result[0]:
             for tool in self.group:
                 tool._stopped = False
+            level, message = self.controller.condition()
+            return True, 'the arm accepts goals again' if level is Level.OK else message
         return result
 
     def _hand_guide(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:

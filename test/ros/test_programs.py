@@ -88,6 +88,7 @@ def test_an_arm_is_stopped_resumed_and_watched_without_ros2(client, capsys):
     assert goto.main(list(GOAL)) == 0
     assert services.status([]) == 0
     out = capsys.readouterr().out
+    assert 'the arm accepts goals again' in out
     assert 'arrived' in out
     assert 'the solution misses the goal by 0.000 mm' in out
     assert services.stop(['--tool', 'nowhere']) == 2
