@@ -420,7 +420,7 @@ PAUSE_SERVO = Service('~/pause_servo', 'std_srvs/SetBool', 'ignores teleoperatio
 SWITCH_COMMAND_TYPE = Service(
     '~/switch_command_type',
     'moveit_msgs/ServoCommandType',
-    'accepts only twists, joint velocities or poses; where moveit_msgs has it',
+    'chooses which commands are accepted: twists, joint velocities or poses; only if moveit_msgs has this type',
 )
 HOME = Service('~/home', 'std_srvs/Trigger', 'moves to the joint positions of `home`')
 CANCEL = Service('~/cancel', 'std_srvs/Trigger', 'brakes the arm and ends its goal; it accepts the next one at once')

@@ -19,7 +19,7 @@ class ServoSettings:
 
     serial_port: str = parameter(
         '',
-        'serial port, preferably a path in /dev/serial/by-id. Empty: the only one. "emulated": emulated '
+        'serial port, preferably a path in /dev/serial/by-id. If it is empty, the only one; "emulated": emulated '
         'servos, no arm needed',
         read_only=True,
     )
@@ -31,7 +31,7 @@ class ServoSettings:
     description: str = parameter(
         '',
         'robot description whose joint limits also apply: a .urdf or .xacro file, or a robot shipped with '
-        'ik_node. Empty: the one that the profile names',
+        'ik_node. If it is empty, the one that the profile names',
         read_only=True,
     )
     xacro_args: str = parameter('', "arguments of a .xacro file, such as 'dof:=5 gripper:=true'", read_only=True)

@@ -125,7 +125,7 @@ def _spare(arm: Arm, solver: IkSolver) -> list[str]:
     lines = [f'{number}: ik_solve --lock locks that many and finds all solutions of the others']
     if solver.self_motions is not None:
         lines.append(
-            f'joint motions that leave the tool in place (self-motions) are followed from values of "{arm.joint_names[0]}"'
+            f'joint motions that leave the tool in place (self-motions): followed from values of "{arm.joint_names[0]}"'
         )
     return lines
 

@@ -361,7 +361,7 @@ def _goals(arguments: argparse.Namespace, arm: Arm) -> Goals:
         raise InputError(f'row {row} of "{file.path}" holds no goal: {sentence}')
     frame = given_columns(arguments)['frame'] or ('frame' if 'frame' in file.names else None)
     if frame and len(frames := set(frames_of(batch, str(frame)))) > 1:
-        raise InputError(f'goals are in {len(frames)} frames by column {quoted(str(frame))}, allowed: one')
+        raise InputError(f'goals are in {len(frames)} frames (column {quoted(str(frame))}), but must all be in one')
     return Goals(rows.positions, rows.directions, _paths(batch, arguments.path), described(columns))
 
 

@@ -267,7 +267,7 @@ class ArmButtons:
             self._call(HOME, tool)
         elif steady() > until:
             self._home = None
-            self._log.warning('Home: ik_goals has not ended its track, so ~/home was not called')
+            self._log.warning('Home: the goal still moves along its track, so the arm does not move home')
 
     def _pressed_for(self, tool: str) -> list[ViewedTool]:
         return [one for one in self._tools if tool in (ALL_TOOLS, one.name)]

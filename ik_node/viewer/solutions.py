@@ -421,7 +421,7 @@ class AlongPanel:
         gui = section.gui
         with section.folder:
             self._slider = gui.add_slider(
-                'Along the curve [%]', 0.0, 100.0, 0.1, 0.0, visible=False, hint=SLIDER_HINT, order=BELOW_ROWS
+                'Move the spare joint [%]', 0.0, 100.0, 0.1, 0.0, visible=False, hint=SLIDER_HINT, order=BELOW_ROWS
             )
             self._go = section.button('Go to the ghost', self._on_go, visible=False, order=BELOW_ROWS + 1.0)
         section.listen(self._slider, self._on_slider)

@@ -275,7 +275,7 @@ def test_home_waits_for_the_end_of_the_track(
         page.desk.world.busy.add(goals)
         page.press('Home')
         page.run(2.0 * PATIENCE)
-        assert 'Home: ik_goals has not ended its track' in capfd.readouterr().err
+        assert 'Home: the goal still moves along its track' in capfd.readouterr().err
         page.desk.world.busy.clear()
         page.wait(lambda: track_of(goals) == 'none', 'the end of the track')
         page.run(0.5)

@@ -238,10 +238,10 @@ def shown(text: str, arm: Arm, q: tuple[float, ...], *given: str) -> Iterator[tu
 def test_the_slider_along_a_self_motion_moves_a_ghost_and_its_button_the_arm() -> None:
     arm, q = Arm(read_urdf(WITH_SPARE)), (0.3, 0.3, 0.7, 0.5, 0.6, -0.4)
     with shown(WITH_SPARE, arm, q) as (page, robot):
-        page.wait(lambda: page.control('Along the curve [%]')['visible'], 'the slider')
+        page.wait(lambda: page.control('Move the spare joint [%]')['visible'], 'the slider')
         (link,) = [name for name in page.nodes if name.startswith('/self_motion/')][-1:]
         before = page.pose(link)
-        page.choose('Along the curve [%]', 10.0)
+        page.choose('Move the spare joint [%]', 10.0)
         page.wait(lambda: not np.allclose(page.pose(link), before, atol=1e-3), 'the ghost')
         page.run(1.0)
         assert not robot.joint_goals
