@@ -194,7 +194,7 @@ class ErrorPlot:
 SWELLING = 0.03  # larger than the arm, the second ghost twice, so that they do not flicker
 REST = 0.25  # [s] for which the gizmo must rest before the descents start
 PLAY, PAUSE, STEP, RESTART = 'Play', 'Pause', 'Step', 'Restart'
-HINT = "Drag the gizmo: the ghosts move there step by step from the arm's pose. The arm does not move."
+HINT = "Drag the arrows: the ghosts move there step by step from the arm's pose. The arm does not move."
 
 
 class SlowMotion:

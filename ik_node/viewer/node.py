@@ -387,6 +387,7 @@ class ViewerNode(ClosableNode):
         self._shown_limits: list[tuple[object, ...]] = []
         self._offered: dict[str, str] = {}  # descriptions that are published, by their digests
         self._ignored = ''  # digest of the last one that is not shown
+        self._stopped: list[str] = []  # names of the tools that the card says are stopped
         self._values: dict[str, float] = {}  # newest joint positions received
         self._moved_time, self._frame = 0.0, 0
         self._polled = ManualSubscriptions()
@@ -491,13 +492,24 @@ class ViewerNode(ClosableNode):
                 self._take_joints(self._robot, states)
             for tool in self._tools:
                 tool.show_received(self._values, self._methods.watching)
-            self._panel.show_stopped(any(tool.stopped for tool in self._tools))
+            self._show_stopped()
             self._selected = selected(self._tools, self._selected)
             frame = self._methods.frame(self._selected, self._values, states[-1] if states else None)
             for section in self._sections:
                 section.update(frame)
             if self._robot is not None and self._values:
                 self._show_joints()
+
+    def _show_stopped(self) -> None:
+        """Offer Resume if any tool is stopped; the card of several tools says which."""
+        stopped = [tool.name for tool in self._tools if tool.stopped]
+        self._panel.show_stopped(bool(stopped))
+        if len(self._tools) > 1 and stopped != self._stopped:
+            self._stopped = stopped
+            if stopped:
+                self._panel.card.show_message('Stopped', f'{", ".join(stopped)}: press Resume to continue.', RED)
+            else:
+                self._panel.card.show_message('Ready', HINT, GREEN)
 
     def _choose_robot(self) -> None:
         """Show the newest description, or that of the own ik_node if another session publishes one, too."""

@@ -308,6 +308,7 @@ class Plots(Section):
         )
         for chart, values in zip(self._charts, lines, strict=True):
             chart.show(times, values, cursor)
+        update(self._legend, visible=cursor is None)  # the values have one
         if cursor is not None and rows:
             words = _values_of(arm, rows[int(np.abs(times - cursor).argmin())], units)
             update(self._values, content=panel.box(words), visible=True)
@@ -348,8 +349,8 @@ class Plots(Section):
 
 def _values_of(arm: Arm, row: Row, units: Array) -> str:
     """Return a legend of the lines with the values of a row."""
-    lines = [
-        panel.legend((LINES[k % 8], f'{name} {units[k] * row.q[k]:.1f} {"mm" if arm.prismatic[k] else "°"}'))
+    values = (
+        (LINES[k % 8], f'{name} {units[k] * row.q[k]:.1f} {"mm" if arm.prismatic[k] else "°"}')
         for k, name in enumerate(arm.joint_names)
-    ]
-    return ''.join(lines) + panel.error_rows(*row.errors)
+    )
+    return panel.legend(*values) + panel.error_rows(*row.errors)

@@ -762,7 +762,7 @@ class SolutionsPanel:
         self._set_rows(min(len(listing.allowed), MAX_ROWS), number)
         for k, row in enumerate(self._rows):
             update(row, label=f'{k + 1}: {_figures(listing.allowed[k], arm, q)}', disabled=not number)
-        parts = [panel.paragraph(choice.forbidden) for choice in listing.forbidden[:SHOWN]]
+        parts = [panel.paragraph(panel.at_page(choice.forbidden)) for choice in listing.forbidden[:SHOWN]]
         more = len(listing.forbidden) - SHOWN
         if parts:
             parts.insert(0, panel.pills((f'{len(listing.forbidden)} not possible', RED)))

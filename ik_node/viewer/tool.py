@@ -364,10 +364,9 @@ class ViewedTool:
         goal, direction = tool_at(arm, pose)
         directed = self.scene.directed
         errors = errors_between((tool, tool_direction), (goal, direction), directed)
-        self.panel.card.show_poses(
-            Poses(tool, tool_direction, goal, direction if directed else None, errors, self._solution_errors)
-        )
-        self.panel.goal.show(goal, direction)
+        wanted = direction if directed else None
+        self.panel.card.show_poses(Poses(tool, tool_direction, goal, wanted, errors, self._solution_errors))
+        self.panel.goal.show(goal, direction if directed else tool_direction)
 
     def extend_trail(self) -> None:
         """Add a bead at the tool point; call it at a constant rate."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import viser
 from desk import SEED_ARM, SEED_JOINTS, Page, RobotSide, showing
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
@@ -17,7 +18,7 @@ from ik_node.solver.goal import Goal
 from ik_node.solver.reachable_directions import fibonacci_sphere, reachable_directions
 from ik_node.solver.solver import IkSolver
 from ik_node.viewer import reach
-from ik_node.viewer.plots import LENGTH, PERIOD, Commands, History, positions, velocities
+from ik_node.viewer.plots import LENGTH, PERIOD, Chart, Commands, History, positions, velocities
 from ik_node.viewer.reach import (
     AT_HEIGHT,
     AT_TOOL,
@@ -128,6 +129,12 @@ def test_what_is_out_of_reach_is_transparent() -> None:
     assert list(brightness) == sorted(brightness)
 
 
+def test_a_chart_of_rounding_errors_has_an_axis_of_different_numbers(server: viser.ViserServer) -> None:
+    chart = Chart(server.gui, 'Position error [mm]', ('position',))
+    chart.show(np.array([-1.0, 0.0]), np.array([[1e-9], [2e-9]]), None)
+    assert not np.any(chart._plot.data[2])
+
+
 # In the page
 
 
@@ -146,6 +153,12 @@ def charts(page: Page) -> list[str]:
     return [chart['title'] for chart in found if chart['visible'] and chart['title']]
 
 
+def legends(page: Page) -> list[str]:
+    """The legends of the joints that are shown."""
+    found = [c for c in page.controls.values() if c['kind'] == 'GuiHtmlMessage' and c['visible']]
+    return [one['content'] for one in found if '>joint1' in one['content']]
+
+
 def test_charts_are_shown_and_looking_back_moves_a_ghost_only(shown: tuple[Page, RobotSide]) -> None:
     page, robot = shown
     for k in range(30):
@@ -156,6 +169,7 @@ def test_charts_are_shown_and_looking_back_moves_a_ghost_only(shown: tuple[Page,
     assert not any('Following' in title for title in charts(page)), 'nothing is measured'
     page.choose('Look back', True)
     page.wait(lambda: page.control('Time [s]')['visible'], 'the slider')
+    page.wait(lambda: len(legends(page)) == 1 and '°' in legends(page)[0], 'one legend, with the values')
     here, seen = page.pose('/tip'), set()
     for seconds in np.arange(0.0, -3.0, -0.5):
         page.choose('Time [s]', float(seconds))

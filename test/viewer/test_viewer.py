@@ -140,7 +140,7 @@ def test_the_card_has_goal_and_tool_in_numbers(robot: RobotSide, page: Page, see
     def cells(vector: np.ndarray, digits: int) -> str:
         return ''.join(f'<td>{value + 0.0:.{digits}f}</td>' for value in np.round(vector, digits))
 
-    tool, _ = seed.fk(list(Q.values()))
+    tool, axis = seed.fk(list(Q.values()))
     page.wait(lambda: cells(1e3 * tool, 1) in page.text(), 'the tool')
     wanted = turned(0.8, 0.3, -0.2, 0.4)
     robot.want(wanted)
@@ -152,6 +152,8 @@ def test_the_card_has_goal_and_tool_in_numbers(robot: RobotSide, page: Page, see
     robot.want_point((0.1, 0.2, 0.3))
     page.wait(lambda: cells(np.array([100.0, 200.0, 300.0]), 1) in page.text(), 'a goal without direction')
     assert heights == {page.text().count('<tr')}, 'the card keeps its height'
+    field = page.control('Direction')['value']
+    assert field == pytest.approx(axis, abs=0.0051), 'the tool has a direction, the goal has none'
 
 
 def test_resume_is_offered_while_the_arm_is_stopped(robot: RobotSide, page: Page, seed: Arm) -> None:

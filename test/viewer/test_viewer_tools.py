@@ -115,6 +115,16 @@ def test_each_tool_has_its_track(running: tuple[Page, RobotSide, Desk]) -> None:
         assert tracks[1]['value'] == 'circle'
 
 
+def test_the_card_of_all_tools_says_which_are_stopped(running: tuple[Page, RobotSide, Desk]) -> None:
+    page, _, _ = running
+    page.wait(lambda: 'Ready</span>' in page.text(), 'the card')
+    page.press('Stop')
+    page.wait(lambda: 'Stopped</span>' in page.text(), 'the stop')
+    assert 'Left, right: press Resume' in page.text()
+    page.press('Resume')
+    page.wait(lambda: 'Ready</span>' in page.text(), 'the end of the stop')
+
+
 def test_the_tool_of_an_opened_program_is_shown(running: tuple[Page, RobotSide, Desk]) -> None:
     page, _, _ = running
     page.choose('Tool', 'right')
