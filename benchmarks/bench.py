@@ -25,6 +25,7 @@ FIGURES = Path(__file__).parents[1] / 'docs' / 'explanation' / 'figures.json'
 SECTIONS = (
     'success',
     'cold',
+    'batch',
     'general',
     'tracking',
     'lines',

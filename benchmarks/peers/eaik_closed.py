@@ -14,30 +14,35 @@ from benchmarks.peers.virtual_roll import RolledArm, UnsupportedError
 TITLE = 'EAIK'
 
 
-class UnknownFamilyError(UnsupportedError):
-    """EAIK finds no decomposition for the axes that it was given."""
-
-
 class Peer:
-    """The bare IK call on the arm with the virtual roll joint, its axes as the URDF has them."""
+    """The bare IK call on the arm with the virtual roll joint, its axes as the URDF has them.
+
+    An arm whose last joint is that roll already gets no second one. Where EAIK finds no decomposition, axes are
+    rounded to 1e-4: descriptions write 1.5708 for a right angle.
+    """
 
     def __init__(self, arm: dict[str, Any]) -> None:
         self.rolled = RolledArm(arm)
         if self.rolled.slides.any():
             raise UnsupportedError('prismatic joint')
-        self.kept = np.arange(self.rolled.chain.n)
-        self.sense = np.ones(len(self.rolled.axes))
-        self.build(self.rolled.axes, self.rolled.points)
-
-    def build(self, axes: Array, points: Array) -> None:
-        """Make the robot from axes and points at the zero pose (k, 3), the roll joint last."""
-        offsets = np.vstack([np.diff(points, axis=0, prepend=np.zeros((1, 3))), np.zeros((1, 3))])
-        try:
-            self.robot = HPRobot(axes, offsets)
-        except RuntimeError as error:
-            raise UnknownFamilyError(str(error)) from None
-        if not self.robot.hasKnownDecomposition():
-            raise UnknownFamilyError('no decomposition known')
+        axes, points = self.rolled.axes, self.rolled.points
+        beside = np.cross(axes[-2], [axes[-1], points[-1] - points[-2]])
+        self.count = len(axes) - int(np.abs(beside).max() < 1e-5)
+        joints = points[: self.count]
+        offsets = np.vstack([np.diff(joints, axis=0, prepend=np.zeros((1, 3))), points[-1] - joints[-1]])
+        rounded = np.round(axes[: self.count], 4)
+        rounded /= np.linalg.norm(rounded, axis=1)[:, None]
+        for tried in (axes[: self.count], rounded):
+            try:
+                self.robot = HPRobot(tried, offsets)
+            except RuntimeError as error:
+                reason = str(error)
+                continue
+            if self.robot.hasKnownDecomposition():
+                break
+            reason = 'no decomposition known'
+        else:
+            raise UnsupportedError(reason)
         self.call = self.robot.IK
 
     def prepare(self, position: Array, direction: Array, seed: Array) -> tuple[Array]:
@@ -46,7 +51,4 @@ class Peer:
 
     def answers(self, solution: Any) -> list[list[float]]:
         """Return every solution, least-squares ones too."""
-        found = np.array(solution.Q).reshape(-1, len(self.kept) + 1)[:, :-1]
-        q = np.zeros((len(found), self.rolled.chain.n))
-        q[:, self.kept] = found * self.sense[:-1]
-        return q.tolist()
+        return np.array(solution.Q).reshape(-1, self.count)[:, : self.rolled.chain.n].tolist()

@@ -13,7 +13,7 @@ import numpy as np
 
 # By module, the kernels that Python calls: they are compiled, with all that they call.
 _COMPILED = {
-    'arrays': 'largest_move pack_direction pack_position read_finite',
+    'arrays': 'largest_move pack_direction pack_position pack_rows read_finite',
     'chain': 'forward goal_errors jacobian list_solutions serve_lateral tabulate_poses',
     'closed_form': 'formula_solutions nearest_by_formula',
     'closest': 'best_row closest_out_of_reach closest_parallel keep_unused_joints least_possible '

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from math import ceil, cos, floor, isfinite, nan, pi, sqrt
 
-from .language import F0, F1, I0, R1, V1, compiled
+from .language import F0, F1, F2, I0, R1, R2, V1, compiled
 
 # The arrays that kernels share, and names for their columns.
 #
@@ -112,6 +112,22 @@ def pack_direction(direction: V1, first: I0, tolerance: F0, goal: F1):
     if not abs(length - 1.0) <= tolerance:
         return False
     goal[first], goal[first + 1], goal[first + 2] = x / length, y / length, z / length
+    return True
+
+
+@compiled
+def pack_rows(positions: R2, directions: R2, largest: F0, tolerance: F0, goals: F2):
+    """Write positions (N, 3) and directions (N, 3), none if (0, 3), into goals (N, 9), NaN where absent.
+
+    Whether pack_position and pack_direction take all of them.
+    """
+    for k in range(goals.shape[0]):
+        for i in range(3, 9):
+            goals[k, i] = nan
+        if not pack_position(positions[k], largest, goals[k]):
+            return False
+        if directions.shape[0] > 0 and not pack_direction(directions[k], DIRECTION, tolerance, goals[k]):
+            return False
     return True
 
 

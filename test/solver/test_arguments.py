@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from campaigns.arguments import Samples, faults
-from ik_node import Goal, IkError, IkSolver, InputError
+from ik_node import Goal, IkError, IkSolver, InputError, kernels
 from ik_node.solver.goal import pack_goals
 
 NAN, INF = math.nan, math.inf
@@ -82,6 +82,27 @@ def test_numbers_in_any_form_are_the_same_goal_and_seed_in_all_bits(solver, form
     if form is not iter:
         one, two = solver.solve(goal, seed), solver.solve(other, form(seed))
         assert (one.q.tobytes(), one.position_error) == (two.q.tobytes(), two.position_error)
+
+
+def test_goals_in_arrays_have_the_bits_of_those_in_lists_and_the_same_errors():
+    kernels.prepare(wait=True)
+    rng = np.random.default_rng(3)
+    points, axes = rng.normal(size=(2, 50, 3))
+    axes *= (1.0 + 1e-9 * rng.normal(size=50))[:, None] / np.linalg.norm(axes, axis=1)[:, None]
+    for directions in (None, axes, axes[::-1], 2.0 * axes, axes[0]):
+        as_lists = pack_goals(points.tolist(), None if directions is None else directions.tolist())
+        assert pack_goals(points, directions).tobytes() == as_lists.tobytes()
+    for value, error in ((NAN, 'finite'), (INF, 'finite'), (1e300, 'within')):
+        wrong = points.copy()
+        wrong[7, 2] = value
+        with pytest.raises(InputError, match=error + '.*row 7'):
+            pack_goals(wrong, axes)
+    wrong = axes.copy()
+    wrong[7] = 0.0
+    with pytest.raises(InputError, match='zero, row 7'):
+        pack_goals(points, wrong)
+    with pytest.raises(InputError, match='same length'):
+        pack_goals(points, axes[:7])
 
 
 def test_a_goal_is_a_copy_in_double_precision_that_cannot_be_changed():
