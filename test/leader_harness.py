@@ -70,11 +70,12 @@ class Hand:
         self.path = None
 
     def wander(self, speed: float = 1.0, seed: int = 0) -> None:
-        """Move all joints without an end, around where they are."""
+        """Move all joints without an end, from where they are towards zero and back."""
         rng, begin, start = np.random.default_rng(seed), self.time, dict(self.where)
         rates = dict(zip(start, rng.uniform(0.5, 1.5, len(start)) * speed, strict=True))
         self.path = lambda time: {
-            name: start[name] + 0.4 * (1.0 - math.cos(rate * (time - begin))) for name, rate in rates.items()
+            name: start[name] - math.copysign(0.4, start[name]) * (1.0 - math.cos(rate * (time - begin)))
+            for name, rate in rates.items()
         }
 
     def _hear(self, status: DiagnosticStatus) -> None:

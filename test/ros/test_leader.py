@@ -54,6 +54,7 @@ def test_it_begins_once_both_stand_alike_and_tells_until_then_which_joint_must_t
     hand.wait_follows()
     hand.client.run(1.5)
     assert hand.gap() < 1e-4
+    assert hand.largest_step() < math.radians(0.2), 'what is left of the difference vanishes slowly'
 
 
 def test_it_follows_joint_by_joint_without_lag(hand):
@@ -63,6 +64,16 @@ def test_it_follows_joint_by_joint_without_lag(hand):
         hand.client.run(2 * PERIOD)
         gaps.append(hand.gap())
     assert max(gaps[75:]) < math.radians(0.1)
+
+
+def test_it_rests_soon_after_the_leader(hand):
+    """The last goals are repeated: without these, a parabola through the motion before would lead it away."""
+    following(hand).move(2.0, elbow=0.8)
+    mark = len(hand.client.samples)
+    hand.client.run(1.0)
+    places = np.array([sample.position[sample.name.index('elbow')] for sample in hand.client.samples[mark:]])
+    assert np.abs(places - 0.8).max() < 5e-3
+    assert np.abs(places[20:] - 0.8).max() < 3e-4
 
 
 def test_no_start_from_a_disagreement_is_a_step():
@@ -187,6 +198,7 @@ def test_a_stop_ends_it_and_it_begins_again_after_the_resume(hand):
     hand.move(**dict(zip(ARM_JOINTS, at, strict=True)))
     hand.client.run(2.0)
     assert not hand.follows
+    assert hand.said[-1].startswith('the follower: stopped')
     hand.client.call('ik_node/resume')
     hand.wait_follows()
 
@@ -229,7 +241,12 @@ def test_another_operator_ends_it(hand, act, moving):
 
 def test_a_follower_that_cannot_keep_up_is_on_a_leash():
     with led(speed_scaling=0.1) as hand:
+        ahead: list[float] = []
+        hand.client.node.create_subscription(
+            JointState, 'goal_joints', lambda m: ahead.append(m.position[0] - hand.client.position('yaw')[0]), 10
+        )
         following(hand).move(1.0, yaw=2.0)
+        assert LEASH - 0.1 < max(ahead) < LEASH + 0.02
         hand.plugged = False
         at = float(hand.client.position('yaw')[0])
         hand.wait_ended('is its cable plugged in')
