@@ -285,6 +285,7 @@ GROUPS = {
         *('serial_port', 'profile', 'torque', 'torque_limit', 'on_exit'),
         *('calibration', 'zero_from', 'zeros'),
     ),
+    'another arm that leads it': ('leader', 'leader_profile', 'leader_description'),
 }
 TEXTS_OF_DEMO = {  # where they differ from those of arm.launch.py
     'page_port': 'TCP port of the page; default: 8080',

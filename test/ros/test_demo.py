@@ -25,13 +25,16 @@ def make(*given: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_make_arm_gives_what_the_driver_of_servos_and_the_viewer_take():
-    made = make('arm', 'SERIAL_PORT=emulated', 'ON_EXIT=release', 'TORQUE_LIMIT=0.5', 'PAGE_PORT=8081')
+    given = 'SERIAL_PORT=emulated', 'ON_EXIT=release', 'TORQUE_LIMIT=0.5', 'PAGE_PORT=8081', 'LEADER=emulated'
+    made = make('arm', *given)
     line = made.stdout.replace('\\\n', ' ').strip().splitlines()[-1]
     options = ik_demo.parse(shlex.split(line)[1:])
-    nodes = {one.executable: one.parameters for one in ik_demo.programs(options)[1]}
-    servos = nodes['ik_servos']
+    nodes = {f'{one.namespace}/{one.executable}': one.parameters for one in ik_demo.programs(options)[1]}
+    assert nodes['leader/ik_servos']['serial_port'] == 'emulated'
+    assert '/ik_leader' in nodes
+    servos = nodes['/ik_servos']
     assert (servos['serial_port'], servos['on_exit'], servos['torque_limit']) == ('emulated', 'release', 0.5)
-    assert nodes['ik_viewer']['page_port'] == 8081
+    assert nodes['/ik_viewer']['page_port'] == 8081
 
 
 def test_every_option_of_ik_demo_is_a_variable_of_make():
