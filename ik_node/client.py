@@ -38,6 +38,7 @@ from ik_node.console import ENDING, run, say, without_ros
 from ik_node.errors import OTHER_USER, InputError
 from ik_node.ros.conversions import array_point, matrix_pose, pose_matrix, report_values, stamp_text
 from ik_node.ros.graph import graph
+from ik_node.ros.gripper import NO_GRIPPER
 from ik_node.ros.interfaces import LATCHED, subscribe
 from ik_node.ros.neighbours import LATE, PERIOD, Neighbours
 from ik_node.ros.parameters import RemoteParameters
@@ -187,7 +188,7 @@ class ArmClient:
             topic = f'{ARM}/{self._prefix}gripper'
             publisher = self._publisher(topic, Float64)
             self._meet(topic)
-            self._spinner.wait(lambda: self._gripper, f'{ABSENT}: nothing is on {topic}_status')
+            self._spinner.wait(lambda: self._gripper, NO_GRIPPER)
             self._gripper.clear()
             publisher.publish(Float64(data=float(opening)))
             end = steady() + timeout
@@ -214,9 +215,14 @@ class ArmClient:
         self._cancelled.set()
 
     def stop(self) -> Result:
-        """Stop the arm; it rejects goals until resume."""
-        with self._call():
+        """Stop the arm; it rejects goals until resume. A call that another thread waits for is cancelled."""
+        self._cancelled.set()
+        while not self._lock.acquire(timeout=LOOK):
+            self._cancelled.set()  # also the call of a third thread, which began meanwhile
+        try:
             return self._trigger('stop')
+        finally:
+            self._lock.release()
 
     def resume(self) -> Result:
         """Let the arm accept goals again after a stop or a fault."""

@@ -410,7 +410,7 @@ def world() -> Iterator[World]:
         make = rclpy.create_node
         for name, stand_in in (  # what programs do that spin a node themselves
             ('create_node', lambda name, **options: make(name, context=context, **options)),
-            ('spin_once', lambda _, timeout_sec: here.run(timeout_sec)),
+            ('spin_once', lambda _, timeout_sec, **__: here.run(timeout_sec)),
             ('init', lambda **_: None),
         ):
             patches.enter_context(patch.object(rclpy, name, stand_in))

@@ -235,11 +235,12 @@ PATIENCE = 10.0  # [s] of a program of a terminal for ik_node to appear, and to 
 class Spinner:
     """Raises KeyboardInterrupt after Ctrl-C, SIGTERM or SIGHUP, but never within rclpy.
 
-    There it would become another exception, which does not stop the arm.
+    There it would become another exception, which does not stop the arm. Its executor is its own: that of rclpy serves
+    one thread at a time.
     """
 
     def __init__(self, node: Node) -> None:
-        self._node = node
+        self._node, self._executor = node, SingleThreadedExecutor(context=node.context)
         self._inside = self._interrupted = False
 
     def handle_signals(self) -> None:
@@ -258,7 +259,7 @@ class Spinner:
         """Spin once, at most for a time [s]."""
         self._inside = True
         try:
-            rclpy.spin_once(self._node, timeout_sec=timeout)
+            rclpy.spin_once(self._node, executor=self._executor, timeout_sec=timeout)
         finally:
             self._inside = False
         if self._interrupted:

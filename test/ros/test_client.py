@@ -6,15 +6,19 @@ from __future__ import annotations
 import asyncio
 import math
 import signal
+import threading
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import rclpy
+from domains import new_domain
 from node_harness import Client, running
 from small_arm import arm_urdf
 
 from ik_node.client import ArmClient
 from ik_node.errors import InputError
+from ik_node.ros.run import Spinner
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('terminal')]
 
@@ -107,6 +111,46 @@ def test_ctrl_c_stops_the_arm(arm: ArmClient, client: Client):
     assert arm.move(PLACE)
     assert arm.stop()
     assert arm.gripper(1.0).state == 'rejected'
+
+
+def test_stop_does_not_wait_for_the_end_of_a_move(arm: ArmClient, client: Client):
+    thread = threading.Thread(target=arm.stop)
+    client.world.once(lambda: abs(client.position('yaw')[0]) > 0.1, thread.start)
+    assert arm.move(FAR).state == 'cancelled'
+    thread.join()
+    client.run(1.0)
+    assert abs(client.position('yaw')[0]) < 3.0
+    assert arm.move(PLACE).state == 'rejected'
+
+
+def test_an_arm_without_a_gripper_says_so():
+    with running(arm_urdf(), gripper_joint='none'), ArmClient() as arm:
+        with pytest.raises(InputError, match='no gripper is known behind this arm'):
+            arm.gripper(1.0)
+
+
+def test_two_threads_can_wait_at_once():
+    """Two arms in two threads, or one beside rclpy.spin of the program: rclpy's own executor serves one of them."""
+    rclpy.init(domain_id=new_domain())
+    nodes = [rclpy.create_node(f'program_{k}') for k in range(2)]
+    spinners, failed = [Spinner(node) for node in nodes], []
+
+    def spin(spinner: Spinner) -> None:
+        try:
+            for _ in range(50):
+                spinner.spin(0.01)
+        except Exception as error:  # of any kind, for the other thread
+            failed.append(error)
+
+    threads = [threading.Thread(target=spin, args=(spinner,)) for spinner in spinners]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for node in nodes:
+        node.destroy_node()
+    rclpy.shutdown()
+    assert not failed
 
 
 def test_it_can_be_awaited(arm: ArmClient, client: Client):
