@@ -613,10 +613,10 @@ class ArmMotion:
         ahead = positions_to_rest(self.group.motion.twin())
         return self.check.planned_violation(ahead, self._values, CLEARANCE_EN_ROUTE)
 
-    def brake(self) -> None:
-        """Stop as soon as the limits allow, and forget the goal."""
+    def brake(self, aside: bool = True) -> None:
+        """Stop as soon as the limits allow, and forget the goal. aside: joints off the arm, too."""
         self.tracked, self.paused = None, ''
-        for group in self.groups:
+        for group in self.groups if aside else [self.group]:
             group.motion.stop()
 
     def pause_for_late_measurements(self, feedback: Feedback) -> str | None:

@@ -325,14 +325,18 @@ class GoalTracker:
         passed = max(0.0, time - self._began) if math.isfinite(self._began) else 0.0
         return passed / (passed + remaining) if passed else 0.0
 
-    def end(self, state: State, reason: str, level: Level = Level.WARN) -> None:
-        """End all requests; report those for which the arm, now in state, was on its way."""
-        for report in (*self._at_the_end.values(), *self._aside):
+    def end(self, state: State, reason: str, level: Level = Level.WARN, aside: bool = True) -> None:
+        """End all requests; report those for which the arm, now in state, was on its way.
+
+        aside: also those for joints off the arm.
+        """
+        for report in (*self._at_the_end.values(), *(self._aside if aside else ())):
             if report.request is not None:
                 message = f'{report.request.source} ended before the arm arrived: {reason}'
                 self._reports.add(replace(report, level=level, message=message, phase='stopped', state=state))
         self._at_the_end.clear()
-        self._aside.clear()
+        if aside:
+            self._aside.clear()
         self.arrival = None
         self._share = math.nan
 
@@ -510,10 +514,11 @@ class ArmController:
         self._goal_solver.restart()
         self._feedback.forget()
 
-    def _brake(self, reason: str, level: Level = Level.WARN) -> None:
+    def _brake(self, reason: str, level: Level = Level.WARN, aside: bool = True) -> None:
+        """Come to rest. aside: joints off the arm, such as a gripper, too."""
         self._machine.epoch += 1
-        self._tracker.end(self.state, reason, level)
-        self._motion.brake()
+        self._tracker.end(self.state, reason, level, aside)
+        self._motion.brake(aside)
         self._goal_solver.restart()
 
     def _release(self) -> None:
@@ -901,17 +906,20 @@ class ArmController:
         with self._change():
             if not self.ready or since not in (None, self._machine.interruptions):
                 return False
-            self._tracker.end(self.state, 'superseded by a teleoperation command')
+            self._tracker.end(self.state, 'superseded by a teleoperation command', aside=False)
             self._goal_solver.steer(joints, time, rates)
             self._motion.go_to(joints)
             self._on(Event.STEER)
             return True
 
     def end_teleoperation(self, at_once: bool = False) -> None:
-        """Come to rest at the end of teleoperation: at its last target if that is close, else, or if told, at once."""
+        """Come to rest at the end of teleoperation: at its last target if that is close, else, or if told, at once.
+
+        Joints off the arm, such as a gripper, continue.
+        """
         with self._change():
             if self.state is State.TELEOPERATED and (at_once or self._motion.far_behind):
-                self._brake('teleoperation ended')
+                self._brake('teleoperation ended', aside=False)
 
     def announce(
         self,

@@ -13,6 +13,7 @@ from .requests import Level
 NEAR = 0.03  # share of the stroke within which a gripper has reached its target
 STILL = 0.3  # [s] for which it must stay within CALM to be at rest
 CALM = 0.01  # share of the stroke
+SAME = 1e-6  # share of the stroke within which two targets are one: positions of a joint are rounded
 
 
 class Grip(enum.Enum):
@@ -80,12 +81,12 @@ class GripperWatch:
             self._settle(Grip.IDLE, now)
             return None
         target, commanded = command
-        if target not in (self._target, self._relief):  # a new command
+        if not (_same(target, self._target) or _same(target, self._relief)):  # a new command
             self._target, self._relief = target, math.nan
             self._seen.clear()
         if opening is None:
             self._seen.clear()
-            self._settle(Grip.MOVING if commanded != target else Grip.UNMEASURED, now)
+            self._settle(Grip.UNMEASURED if _same(commanded, target) else Grip.MOVING, now)
             return None
         if self._seen and time < self._seen[-1][0]:  # the clock was set back
             self._seen.clear()
@@ -93,9 +94,10 @@ class GripperWatch:
         while len(self._seen) > 1 and time - self._seen[1][0] >= STILL:
             self._seen.popleft()
         openings = [seen for _, seen in self._seen]
-        rests = commanded == target and time - self._seen[0][0] >= STILL and max(openings) - min(openings) <= CALM
+        still = time - self._seen[0][0] >= STILL and max(openings) - min(openings) <= CALM
+        rests = still and _same(commanded, target)
         if not rests:
-            kept = self.state.grip is Grip.HOLDING and target == self._relief and opening > target + NEAR
+            kept = self.state.grip is Grip.HOLDING and _same(target, self._relief) and opening > target + NEAR
             self._settle(Grip.HOLDING if kept else Grip.MOVING, now)
             return None
         self._settle(self._at_rest(opening, target), now)
@@ -109,9 +111,13 @@ class GripperWatch:
             return Grip.HOLDING
         if opening < target - NEAR:
             return Grip.BLOCKED
-        if target == self._relief:
+        if _same(target, self._relief):
             return Grip.LOST
         return Grip.EMPTY if target <= NEAR else Grip.REACHED
 
     def _settle(self, grip: Grip, opening: float) -> None:
         self.state = GripperState(grip, opening, self._target)
+
+
+def _same(first: float, second: float) -> bool:
+    return abs(first - second) <= SAME

@@ -17,7 +17,7 @@ from std_msgs.msg import Float64
 
 from ik_node.checks import yaml_number
 from ik_node.control.controller import ArmController, Inbox
-from ik_node.control.gripper import Grip, GripperState, GripperWatch
+from ik_node.control.gripper import SAME, Grip, GripperState, GripperWatch
 from ik_node.control.requests import Aim, Report, Snapshot
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError
@@ -33,6 +33,8 @@ PERIOD = 0.05  # [s] from one look at the gripper to the next
 CHANGE = 0.01  # share of the stroke from which another opening is published
 NO_GRIPPER = 'no gripper is known behind this arm: set gripper_joint, and gripper_positions for one without limits'
 ACTION = '~/{}gripper_cmd'
+REPLACED = 'another command has replaced it'
+DROPPED = 10.0  # [s] after which a command that was not carried out never will be
 OWN = 0.15  # [s] for which a motion for the last command goes on
 OLDER = ('humble', 'iron', 'jazzy')  # distributions whose controllers and MoveIt use GripperCommand
 
@@ -80,7 +82,7 @@ class GripperInterface:
         self._last = (math.nan, -math.inf)  # opening on the topic, and when it arrived (steady)
         self._due = -math.inf
         self._published: GripperState | None = None
-        self._relief: GripperRequest | None = None
+        self._ends: Mapping[str, tuple[float, float]] | None = None  # of the gripper that is watched
         self._pending: _Pending | None = None  # the goal of the action
         self._status = GRIPPER_STATUS.publisher(node, prefix)
         GRIPPER.subscription(node, self._on_opening, prefix)
@@ -102,7 +104,8 @@ class GripperInterface:
     def _on_opening(self, message: Float64) -> None:
         now, (opening, arrival) = steady(), self._last
         self._last = message.data, now
-        if message.data != opening or now - arrival >= REPEAT:
+        replaced = abs(self._watch.state.target - message.data) > SAME  # by another command
+        if message.data != opening or replaced or now - arrival >= REPEAT:
             self._inbox.put(GripperRequest(message.data, self._tool, GRIPPER.named(self._prefix)))
         else:
             self._published = None  # an answer, although it changes nothing
@@ -122,14 +125,26 @@ class GripperInterface:
                 pending.end(report.message)
             else:
                 pending.begun = True
+        elif pending is not None and not pending.begun and isinstance(report.request, GripperRequest):
+            if report.status != 'rejected' and report.request.arrival >= pending.request.arrival:
+                pending.end(REPLACED)  # only the newest of several commands is carried out
 
     def step(self, snapshot: Callable[[], Snapshot | None]) -> None:
         """Look at the gripper if it is due; call it after each setpoint. snapshot: returns that of the tool."""
         if steady() < self._due:
             return
         self._due = steady() + PERIOD
+        pending = self._pending
+        begun = pending is not None and pending.begun  # before the command is read, which is of that goal then
         now, controller = snapshot(), self._controller()
         gripper = None if now is None else now.tool.gripper
+        ends = None if gripper is None else gripper.ends
+        if ends != self._ends:
+            self._ends, self._watch, self._published = ends, GripperWatch(), None
+            if begun and pending is not None:
+                pending.end('the gripper has changed')
+        if pending is not None and not begun and steady() > pending.request.arrival + DROPPED:
+            pending.end('it was dropped before the gripper moved')
         if now is None or gripper is None:
             return
         measured, command = controller.measured(gripper.joint.name), controller.off_arm(gripper.joint.name)
@@ -145,10 +160,11 @@ class GripperInterface:
         if relief is not None and controller.ready:
             self._put(max(relief, 0.0), 'holding')
         self._publish(gripper)
-        pending = self._pending
-        if pending is None or not pending.begun:
+        if pending is None or not begun:
             return
-        if pending.handle.is_cancel_requested and openings is not None:
+        if openings is None or abs(openings[0] - pending.request.opening) > SAME:
+            pending.end(REPLACED)
+        elif pending.handle.is_cancel_requested:
             self._put(min(max(openings[1], 0.0), 1.0), 'cancelled')  # hold where it is
             pending.end('cancelled')
         elif self._watch.state.grip is not Grip.MOVING:
@@ -180,13 +196,14 @@ class GripperInterface:
         result = kind.Result()
         parallel = hasattr(result, 'state')
         command = handle.request.command
-        position = float(command.position[0] if parallel and command.position else getattr(command, 'position', 0.0))
+        positions = command.position if parallel else [command.position]
+        position = float(positions[0]) if len(positions) else math.nan
         snapshot = self._controller().snapshot(self._tool)
         gripper = None if snapshot is None else snapshot.tool.gripper
-        opening = math.nan if gripper is None else gripper.opening(position)
+        opening = math.nan if gripper is None else gripper.opening(gripper.clipped(position))
         request = GripperRequest(opening, self._tool, ACTION.format(self._prefix))
         if self._pending is not None:
-            self._pending.end('a newer goal has replaced it')
+            self._pending.end(REPLACED)
         pending = self._pending = _Pending(request, handle, Future())
         self._inbox.put(request)
         reason = await pending.done

@@ -387,7 +387,7 @@ GRIPPER_STATUS = PublishedTopic(
     '~/gripper_status',
     'diagnostic_msgs/DiagnosticStatus',
     'what the gripper does, as a sentence and as `state` (`idle`, `moving`, `reached`, `holding` an object, `empty`: '
-    'closed on nothing, `blocked`, `lost` what it held, `unmeasured`), `opening`, `target`, `joint`',
+    'closed on nothing, `blocked`, `lost` what it held, `unmeasured`, `rejected`), `opening`, `target`, `joint`',
     LATCHED,
 )
 SERVO_STATUS = PublishedTopic(

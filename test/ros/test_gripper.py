@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import TwistStamped
 from node_harness import Client, running
+from sensor_msgs.msg import JointState
 from small_arm import arm_urdf
 from std_msgs.msg import Float64
 from test_real_arm import REMAPPED, Driver
@@ -122,6 +126,87 @@ def test_an_operator_moves_on_while_the_gripper_closes():
     assert np.allclose(*seen, atol=1e-9), 'the arm moves as without the gripper'
 
 
+def test_the_gripper_continues_after_the_operator_lets_go_of_the_stick(shown: Hand):
+    client = shown.client
+    client.send('goal_joints', client.joints(yaw=0.3, shoulder=0.4, elbow=0.5, roll=0.2, wrist=0.3))
+    client.wait_said('arrived')
+    twists = client.node.create_publisher(TwistStamped, 'ik_node/delta_twist_cmds', 10)
+    for k in range(20):
+        message = TwistStamped()
+        message.twist.linear.x = -0.3
+        twists.publish(message)
+        if k == 16:
+            shown.ask(1.0)
+        client.run(0.02)
+    assert 0.0 < finger(shown) < 0.9 * OPEN, 'it is on its way'
+    twists.publish(TwistStamped())
+    client.wait(lambda: abs(finger(shown) - OPEN) < 1e-6, 'the finger')
+
+
+def test_an_opening_is_new_after_another_command(shown: Hand):
+    shown.ask(1.0)
+    shown.client.run(0.6)
+    shown.client.send('goal_joints', shown.client.joints(finger=0.0))
+    shown.client.run(0.6)
+    assert finger(shown) < 0.5 * OPEN
+    shown.ask(1.0)
+    shown.client.wait(lambda: abs(finger(shown) - OPEN) < 1e-6, 'the finger')
+
+
+class Action:
+    """A goal of the action, without control_msgs: what a server would call."""
+
+    def __init__(self, hand: Hand, *positions: float) -> None:
+        self.is_cancel_requested, self.ended = False, ''
+        self.request = SimpleNamespace(command=SimpleNamespace(position=list(positions)))
+        self.result = SimpleNamespace(state=SimpleNamespace(name=[], position=[]))
+        for name in ('succeed', 'abort', 'canceled'):
+            setattr(self, name, partial(setattr, self, 'ended', name))
+        served = hand.client.served._tools[0].gripper
+        with patch('ik_node.ros.gripper.action_type', lambda: SimpleNamespace(Result=lambda: self.result)):
+            self._task = served._execute(self)
+            self._task.send(None)  # until it waits
+        hand.client.run(0.0)
+        self._pending = served._pending
+
+    def end(self, hand: Hand) -> str:
+        hand.client.wait(self._pending.done.done, 'the end')
+        with pytest.raises(StopIteration):
+            self._task.send(None)
+        return self.ended
+
+
+def test_an_action_ends_as_the_gripper_does(shown: Hand):
+    assert Action(shown, 0.5 * OPEN).end(shown) == 'succeed'
+    assert finger(shown) == pytest.approx(0.5 * OPEN)
+    assert Action(shown, OPEN + 5e-5).end(shown) == 'succeed', 'a rounded limit'
+    assert finger(shown) == pytest.approx(OPEN)
+    for odd in ((), (50.0,), (float('nan'),)):
+        assert Action(shown, *odd).end(shown) == 'abort'
+    assert finger(shown) == pytest.approx(OPEN)
+
+
+@pytest.mark.parametrize('when', [0.0, 0.2])
+def test_an_action_that_another_command_replaces_does_not_succeed(shown: Hand, when: float):
+    replaced = Action(shown, OPEN)
+    shown.client.run(when)
+    shown.ask(0.0)
+    assert replaced.end(shown) == 'abort'
+    assert not replaced.result.reached_goal
+    shown.client.wait(lambda: finger(shown) < 1e-6, 'the finger')
+
+
+def test_an_action_goes_on_while_an_operator_moves_the_tool(shown: Hand):
+    action, client = Action(shown, OPEN), shown.client
+    rates = client.node.create_publisher(JointState, 'ik_node/delta_joint_cmds', 10)
+    for _ in range(60):
+        rates.publish(JointState(name=['yaw'], velocity=[0.3]))
+        client.run(0.02)
+    assert client.position('yaw')[0] > 0.01
+    assert action.end(shown) == 'succeed'
+    assert finger(shown) == pytest.approx(OPEN)
+
+
 def test_stop_stops_the_gripper_too(shown: Hand):
     shown.ask(1.0)
     shown.client.run(0.1)
@@ -200,3 +285,18 @@ def test_the_watch_needs_time_at_rest(back: float):
     reliefs = [watch.update(time + 0.05 * k, 0.5, (0.0, 0.0), 0.1) for k in range(1, 4)]
     assert reliefs[-1] == pytest.approx(0.4)
     assert watch.state.grip is Grip.HOLDING
+
+
+@pytest.mark.parametrize('rounding', [0.0, 1e-15, -1e-15])
+def test_what_is_held_and_lost_does_not_depend_on_rounding(rounding: float):
+    watch, target, opening, seen = GripperWatch(), 0.0, 0.37, []
+    for step in range(60):
+        if step == 30:
+            opening = 0.27  # the object is gone
+        relief = watch.update(0.05 * step, opening, (target, target), 0.1)
+        target = target if relief is None else relief + rounding
+        seen.append(watch.state.grip)
+    first = seen.index(Grip.HOLDING)
+    assert set(seen[first:30]) == {Grip.HOLDING}
+    assert seen[-1] is Grip.LOST
+    assert watch.state.target == 0.0, 'as the user gave it'
