@@ -17,6 +17,7 @@ from .joint import Joint
 
 NONE = 'none'  # the name of the joint of an arm whose gripper is not to be used
 LARGEST_SPAN = 1.5 * math.pi  # [rad]: wider limits of a jaw are placeholders
+SLACK = 1e-4  # [rad or m] by which a position may be beyond an end: those of files are rounded
 APART = 1e-3  # [m] by which fingers must move apart to tell open from closed
 
 
@@ -39,6 +40,12 @@ class Gripper:
         """Return the opening at a position of its joint [rad or m]; below 0 or above 1 beyond the ends."""
         closed, opened = self.ends[self.joint.name]
         return (position - closed) / (opened - closed)
+
+    def clipped(self, position: float) -> float:
+        """Return a position of its joint [rad or m]; that of an end, if it is beyond by no more than SLACK."""
+        low, high = sorted(self.ends[self.joint.name])
+        end = min(max(position, low), high)
+        return end if abs(end - position) <= SLACK else position
 
     def describe(self) -> str:
         """Return one sentence for the log."""
@@ -81,11 +88,24 @@ def gripper_of(arm: Arm, name: str = '', positions: Sequence[float] = (0.0, 0.0)
                     f'gripper_positions must be within the limits of joint {quoted(joint.name)}, {joint.lower:.4g} to '
                     f'{joint.upper:.4g}, got {position:.4g}'
                 )
-        return Gripper(joint, {joint.name: (closed, opened)})
+        return _between(arm, joint, carried, closed, opened)
     if not found or not _bounded(found[0]):
         return None
-    joint = found[0]
+    return _whole(arm, found[0], carried)
+
+
+def _whole(arm: Arm, joint: Joint, carried: Sequence[Joint]) -> Gripper:
+    """Return the gripper of a joint with limits and of its twin, if it has one."""
     return _oriented(arm, [joint, *(twin for twin in carried if _twins(arm, joint, twin))][:2])
+
+
+def _between(arm: Arm, joint: Joint, carried: Sequence[Joint], closed: float, opened: float) -> Gripper:
+    """Return the gripper of a joint that is closed and open at these positions; its twin moves by the same shares."""
+    if not _bounded(joint):
+        return Gripper(joint, {joint.name: (closed, opened)})
+    whole = _whole(arm, joint, carried)
+    first, last = whole.positions(whole.opening(closed)), whole.positions(whole.opening(opened))
+    return Gripper(joint, {name: (first[name], last[name]) for name in whole.ends} | {joint.name: (closed, opened)})
 
 
 def _bounded(joint: Joint) -> bool:
