@@ -16,6 +16,7 @@ from ik_node.ros.interfaces import NEWEST
 from ik_node.steady import steady
 
 LATE = 0.15  # [s] by which a message may take longer than the fastest one of its page
+DRIFT = 1e-3  # [s/s] by which two clocks may differ: quartzes do by 1e-4, one that NTP corrects by 5e-4
 SILENT = 0.5  # [s] without messages of a page, after which another one may drive
 PAGES = 16  # whose delays are kept
 GRIP_RATE = 0.7  # strokes per second
@@ -38,7 +39,8 @@ class Drive:
         self._twists = node.create_publisher(TwistStamped, f'{arm}/delta_twist_cmds', NEWEST)
         self.gripper = GripperRemote(node, arm)
         self._lock = threading.Lock()
-        self._least: dict[str, float] = {}  # by page, the least difference of its clock from this one [s]
+        # By page, the least difference of its clock from this one [s], and when that was known (steady).
+        self._least: dict[str, tuple[float, float]] = {}
         self._driver, self._heard = '', -math.inf  # the page that drives, and its last message
 
     def take(self, query: str) -> str:
@@ -53,13 +55,15 @@ class Drive:
             return str(error)
         now = steady()
         with self._lock:
-            self._least[page] = min(self._least.pop(page, math.inf), now - sent)
+            least, known = self._least.pop(page, (math.inf, now))
+            least = min(least + DRIFT * (now - known), now - sent)
+            self._least[page] = least, now
             if len(self._least) > PAGES:
                 del self._least[next(iter(self._least))]
             if not values:
                 return ''
-            if now - sent > self._least[page] + LATE:
-                return 'the connection is slow: the arm brakes'
+            if now - sent > least + LATE:
+                return 'the connection is slow: the arm brakes; if that does not end, reload the page'
             if page != self._driver and now - self._heard < SILENT:
                 return 'another page moves the arm'
             period = min(now - self._heard, MAX_PERIOD) if page == self._driver else 0.0

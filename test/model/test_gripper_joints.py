@@ -19,7 +19,11 @@ def arm(text: str) -> Arm:
 
 @pytest.mark.parametrize(
     ('positions', 'closed', 'opened'),
-    [((0.0, 0.0), (0.0, 0.0), (0.04, -0.04)), ((0.01, 0.03), (0.01, -0.01), (0.03, -0.03)), ((0.04, 0.0), (0.04, -0.04), (0.0, 0.0))],
+    [
+        ((0.0, 0.0), (0.0, 0.0), (0.04, -0.04)),
+        ((0.01, 0.03), (0.01, -0.01), (0.03, -0.03)),
+        ((0.04, 0.0), (0.04, -0.04), (0.0, 0.0)),
+    ],
 )
 def test_two_fingers_that_mimic_nothing_move_together(positions, closed, opened):
     """Also between positions that a user gives, in either sense."""

@@ -79,6 +79,17 @@ def test_messages_that_waited_somewhere_move_nothing(client: Client, drive: Driv
     assert drive.take(message(delay=0.9 * LATE, x=-0.3)) == ''
 
 
+@pytest.mark.parametrize('drift', [-3e-4, 3e-4])
+def test_a_page_may_stay_open_although_its_clock_drifts(drive: Drive, monkeypatch: pytest.MonkeyPatch, drift: float):
+    query = message(x=-0.3).split('&x=')[1]
+    for time in np.arange(0.0, 3600.0, 2.0):
+        monkeypatch.setattr('ik_node.viewer.drive.steady', lambda now=time: now)
+        sent = (1.0 + drift) * time
+        assert drive.take(f'page=a&time={sent}') == ''
+    assert drive.take(f'page=a&time={sent}&x={query}') == ''
+    assert 'slow' in drive.take(f'page=a&time={sent - LATE - 0.01}&x={query}')
+
+
 def test_one_page_drives_at_a_time(client: Client, drive: Drive):
     held(client, drive, 3, x=-0.3)
     assert drive.take(message('b', y=0.3)) == 'another page moves the arm'
