@@ -125,9 +125,14 @@ class GripperInterface:
                 pending.end(report.message)
             else:
                 pending.begun = True
-        elif pending is not None and not pending.begun and isinstance(report.request, GripperRequest):
-            if report.status != 'rejected' and report.request.arrival >= pending.request.arrival:
-                pending.end(REPLACED)  # only the newest of several commands is carried out
+        elif (
+            pending is not None
+            and not pending.begun
+            and isinstance(report.request, GripperRequest)
+            and report.status != 'rejected'
+            and report.request.arrival >= pending.request.arrival
+        ):
+            pending.end(REPLACED)  # only the newest of several commands is carried out
 
     def step(self, snapshot: Callable[[], Snapshot | None]) -> None:
         """Look at the gripper if it is due; call it after each setpoint. snapshot: returns that of the tool."""

@@ -124,9 +124,9 @@ def test_stop_does_not_wait_for_the_end_of_a_move(arm: ArmClient, client: Client
 
 
 def test_an_arm_without_a_gripper_says_so():
-    with running(arm_urdf(), gripper_joint='none'), ArmClient() as arm:
-        with pytest.raises(InputError, match='no gripper is known behind this arm'):
-            arm.gripper(1.0)
+    refused = pytest.raises(InputError, match='no gripper is known behind this arm')
+    with running(arm_urdf(), gripper_joint='none'), ArmClient() as arm, refused:
+        arm.gripper(1.0)
 
 
 def test_two_threads_can_wait_at_once():
