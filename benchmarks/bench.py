@@ -30,6 +30,7 @@ SECTIONS = (
     'tracking',
     'lines',
     'trees',
+    'cones',
     'start',
     'before',
     'node',

@@ -93,6 +93,8 @@ def use(arm: Arm, rng: np.random.Generator) -> None:
         solver.solve(goal, seed=rows[7])
         solver.solve(Goal(goal.position), seed=rows[7])
         solver.solve(Goal(goal.position, goal.direction, lateral=random_unit(rng)), seed=rows[7])
+        solver.solve(Goal(goal.position, goal.direction, cone=0.3), seed=rows[7])
+        solver.track(Goal(goal.position, goal.direction, cone=0.1), rows[7])
         solver.evaluate(goal, rows[7])
         solver.solve_all(goal, time_budget=0.1)
         solver.solve_all(Goal(goal.position), time_budget=0.1)

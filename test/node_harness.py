@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped
+from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped, PoseWithCovarianceStamped
 from rcl_interfaces.srv import GetParameters, SetParameters, SetParametersAtomically
 from rclpy.node import Node
 from rclpy.parameter import Parameter, parameter_value_to_python
@@ -56,6 +56,7 @@ class Client:
             topic: self.node.create_publisher(kind, self.prefix + topic, 100)
             for topic, kind in (
                 ('goal_pose', PoseStamped),
+                ('goal_cone', PoseWithCovarianceStamped),
                 ('goal_point', PointStamped),
                 ('goal_path', PoseArray),
                 ('goal_joints', JointState),

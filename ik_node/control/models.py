@@ -100,9 +100,10 @@ class ToolModel:
     own: Columns
     gripper: Gripper | None
 
-    def pose_goal(self, T_base_tip: Array) -> Goal:
-        """Return the goal that puts the tip frame at T_base_tip (4, 4), roll free."""
-        return Goal(*tool_at(self.arm, T_base_tip), T_base_tip[:3, :3] @ self.arm.tool_lateral)
+    def pose_goal(self, T_base_tip: Array, cone: float = 0.0, tolerance: float | None = None) -> Goal:
+        """Return the goal that puts the tip frame at T_base_tip (4, 4), roll free; cone and tolerance: see Goal."""
+        lateral = T_base_tip[:3, :3] @ self.arm.tool_lateral
+        return Goal(*tool_at(self.arm, T_base_tip), lateral, cone=cone, tolerance=tolerance)
 
 
 @dataclass(frozen=True, eq=False)

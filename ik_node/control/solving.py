@@ -244,7 +244,7 @@ class GoalSolver:
             message = f'solved: {switched}; moving to the goal' if switched else 'solved: moving to the goal'
             return JointTargets(q, level, message, arrival_at(solution), aim, solution, solve_time)
         reason = f'{solution.status.value}: {solution.reason}'
-        missed = solution.position_error > settings.position_tolerance
+        missed = solution.position_error > (aim.tolerance or settings.position_tolerance)
         if settings.on_unreachable == 'hold' or (settings.on_unreachable == 'auto' and real and missed):
             message = f'{reason}; holding position'
             return JointTargets(None, Level.WARN, message, message, aim, solution, solve_time)

@@ -18,6 +18,7 @@ _COMPILED = {
     'closed_form': 'formula_solutions nearest_by_formula',
     'closest': 'best_row closest_out_of_reach closest_parallel keep_unused_joints least_possible '
     'meet_tolerances multistart nearest_positions rank_starts wrap_rows_into_limits',
+    'cones': 'nearest_in_cone search_cone',
     'elimination.solutions': 'eliminated',
     'lanes': 'nearest_in_lanes',
     'methods.ccd': 'local_ccd search_ccd',
@@ -36,6 +37,7 @@ _OTHERS = {
     'chain': 'BALL_ROWS angle_between clip excess_of_balls next_random perturb squared_errors',
     'closed_form': 'MOST_CANDIDATES PARALLEL WRIST',
     'closest': 'curved_equations',
+    'cones': 'CONE',
     'elimination.layout': 'move write_vector',
     'elimination.pair': 'pair_candidates',
     'methods.ccd': 'turn_ball',

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from geometry_msgs.msg import Point, PointStamped, Pose, PoseStamped
+from geometry_msgs.msg import Point, PointStamped, Pose, PoseStamped, PoseWithCovarianceStamped
 from rclpy.node import Node
 from rclpy.time import Time
 from sensor_msgs.msg import JointState
@@ -56,7 +56,9 @@ class ExternalGoalFilter:
         return self._joints != before  # others repeat theirs continuously
 
 
-def goal_in_base(arm: Arm, message: PoseStamped | PointStamped, values: Mapping[str, float]) -> Array | None:
+def goal_in_base(
+    arm: Arm, message: PoseStamped | PointStamped | PoseWithCovarianceStamped, values: Mapping[str, float]
+) -> Array | None:
     """Return T_base_goal (4, 4) of a goal, with the joints at values by name; a goal point has no direction.
 
     None where only tf knows the frame, and for numbers that ik_node rejects too.
@@ -66,10 +68,10 @@ def goal_in_base(arm: Arm, message: PoseStamped | PointStamped, values: Mapping[
         return None
     pose = np.eye(4)
     try:
-        if isinstance(message, PoseStamped):
-            pose = pose_matrix(message.pose)
-        else:
+        if isinstance(message, PointStamped):
             pose[:3, 3] = point_array(message.point) - arm.tool_point
+        else:
+            pose = pose_matrix(message.pose if isinstance(message, PoseStamped) else message.pose.pose)
     except IkError:
         return None
     T_base_goal = arm.link_in_base(frame, values) @ pose

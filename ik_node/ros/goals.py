@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -35,6 +35,7 @@ from .frames import Frames
 from .interfaces import (
     FK_JOINT_STATES,
     FK_POSE,
+    GOAL_CONE,
     GOAL_JOINTS,
     GOAL_PATH,
     GOAL_POINT,
@@ -137,6 +138,30 @@ class PoseRequest(GoalRequest):
         return snapshot.tool.pose_goal(self._in_base(snapshot) @ pose)
 
 
+TOLERANCE, CONE = 0, 21  # entries of the covariance: of x with itself, and of the rotation about x
+
+
+class ConeRequest(PoseRequest):
+    """The pose of the tip frame, but the tool axis anywhere in a cone, and the position within a tolerance."""
+
+    def goal(self, snapshot: Snapshot) -> Goal:
+        """Return the goal of the message. Raises InputError if the message is invalid."""
+        given = self.message.pose
+        pose = pose_matrix(given.pose)
+        tolerance = _root(given.covariance, TOLERANCE, 'tolerance of the position', 1.0, '[m^2]')
+        cone = _root(given.covariance, CONE, 'half-angle of the cone', math.pi, '[rad^2]')
+        return snapshot.tool.pose_goal(self._in_base(snapshot) @ pose, cone, tolerance or None)
+
+
+def _root(covariance: Sequence[float], entry: int, what: str, largest: float, unit: str) -> float:
+    """Return the square root of an entry of a covariance (36,). Raises InputError beyond 0 to the square of largest."""
+    square = float(covariance[entry])
+    if not 0.0 <= square <= largest * largest * (1.0 + 1e-6):  # of a message made with fewer digits
+        allowed = f'from 0 to {largest * largest:.6g} {unit}'
+        raise InputError(f'covariance[{entry}], the square of the {what}, must be {allowed}, got {square:g}')
+    return min(math.sqrt(square), largest)
+
+
 class PointRequest(GoalRequest):
     """The position of the tool point, direction free."""
 
@@ -183,6 +208,7 @@ class JointsRequest(GoalRequest):
 # By topic, the class that reads its messages.
 GOALS: dict[SubscribedTopic, type[GoalRequest]] = {
     GOAL_POSE: PoseRequest,
+    GOAL_CONE: ConeRequest,
     GOAL_POINT: PointRequest,
     GOAL_PATH: PathRequest,
     GOAL_JOINTS: JointsRequest,

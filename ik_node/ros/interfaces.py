@@ -269,6 +269,14 @@ GOAL_POSE = SubscribedTopic(
     'goal for the tip frame, roll about the tool axis free; the newest goal replaces older ones',
     GOAL_QOS,
 )
+GOAL_CONE = SubscribedTopic(
+    'goal_cone',
+    'geometry_msgs/PoseWithCovarianceStamped',
+    'as `goal_pose`, but the tool axis may lie anywhere within an angle of the one given, and the position is met '
+    'within a tolerance of its own: `covariance[21]` is the square of that angle [rad^2], up to pi^2, and '
+    '`covariance[0]` the square of that tolerance [m^2]; 0: as for `goal_pose`. All other entries are ignored',
+    GOAL_QOS,
+)
 GOAL_POINT = SubscribedTopic(
     'goal_point', 'geometry_msgs/PointStamped', 'goal for the tool point, direction free', GOAL_QOS
 )

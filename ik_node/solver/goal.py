@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import enum
 import math
+import numbers
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ik_node import kernels
-from ik_node.checks import FLOATS, UNIT_TOLERANCE, Array, real_array, three_floats, unit_floats
+from ik_node.checks import FLOATS, UNIT_TOLERANCE, Array, positive, real_array, three_floats, unit_floats
 from ik_node.errors import LARGEST, InputError, safe_repr
 from ik_node.kernels.arrays import DIRECTION, LATERAL
 
@@ -89,9 +90,10 @@ class Solution:
     q is the best configuration found, for every status.
 
     q: (n,) [rad or m]. position_error [m] and direction_error [rad] are those of FK at q;
-    direction_error is 0 for a position-only goal. reason is None when SOLVED. self_motion: q is one
-    part of a self-motion (of solve_all: the configuration nearest to the seed). other_branch:
-    a configuration on another branch where IkSolver.track can continue, None if the branch does not end.
+    direction_error is 0 for a position-only goal, and of a goal with a cone the angle to its axis. reason is
+    None when SOLVED. self_motion: q is one part of a self-motion (of solve_all: the configuration nearest to
+    the seed). other_branch: a configuration on another branch where IkSolver.track can continue, None if the
+    branch does not end.
     lateral_error [rad]: angle between the tool's lateral axis and the goal's, None if the goal has none.
     """
 
@@ -164,15 +166,26 @@ class Goal:
     likewise, all in the base link's frame. lateral is the desired direction of the tool's lateral axis; only
     freedom that position and direction leave is used for it. All are read-only. packed: (9,), the three in
     a row, NaN where absent, for the kernels alone (they are compiled for a writable one; do not write to it).
-    Raises InputError before any work: wrong shape, NaN, inf, a position beyond LARGEST, or a
-    direction of zero.
+    cone [rad]: the tool axis may lie anywhere within this angle of direction, 0 to pi. tolerance [m]: of the
+    position, instead of the solver's position_tolerance; None: that.
+    Raises InputError before any work: wrong shape, NaN, inf, a position beyond LARGEST, a
+    direction of zero, or a cone or tolerance out of range.
     """
 
-    __slots__ = ('packed',)
+    __slots__ = ('cone', 'packed', 'tolerance')
 
     def __init__(
-        self, position: ArrayLike, direction: ArrayLike | None = None, lateral: ArrayLike | None = None
+        self,
+        position: ArrayLike,
+        direction: ArrayLike | None = None,
+        lateral: ArrayLike | None = None,
+        *,
+        cone: float = 0.0,
+        tolerance: float | None = None,
     ) -> None:
+        self.cone, self.tolerance = cone, tolerance
+        if type(cone) is not float or cone != 0.0 or tolerance is not None:
+            self._check_room(direction)
         if lateral is not None and direction is None:
             raise InputError('lateral needs a direction, got direction=None')
         self.packed = packed = UNASKED.copy()
@@ -188,13 +201,25 @@ class Goal:
                 + (ABSENT if lateral is None else unit_floats('lateral', lateral))
             )
 
+    def _check_room(self, direction: ArrayLike | None) -> None:
+        """Raise InputError for a cone or a tolerance that is not allowed."""
+        if self.tolerance is not None:
+            self.tolerance = positive('tolerance', self.tolerance)
+        if isinstance(self.cone, bool) or not isinstance(self.cone, numbers.Real) or not 0.0 <= self.cone <= math.pi:
+            raise InputError(f'cone must be an angle from 0 to pi [rad], got {safe_repr(self.cone)}')
+        self.cone = float(self.cone)
+        if self.cone and direction is None:
+            raise InputError('cone needs a direction, got direction=None')
+
     @classmethod
-    def unpacked(cls, packed: Array) -> Goal:
+    def unpacked(cls, packed: Array, cone: float = 0.0, tolerance: float | None = None) -> Goal:
         """Return the goal of one row (9,) of pack_goals, bit for bit. Raises InputError for anything else."""
         if not (isinstance(packed, np.ndarray) and packed.dtype == np.float64 and packed.shape == (9,)):
             raise InputError(f'packed must be an array of 9 floats, got {safe_repr(packed)}')
         goal = cls.__new__(cls)
-        goal.packed = packed.copy()
+        goal.packed, goal.cone, goal.tolerance = packed.copy(), cone, tolerance
+        if type(cone) is not float or cone != 0.0 or tolerance is not None:
+            goal._check_room(goal.direction)
         return goal
 
     @property
@@ -213,10 +238,11 @@ class Goal:
         return None if math.isnan(self.packed[6]) else read_only(self.packed[6:])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Goal.unpacked, (self.packed,)  # numpy forgets that an array is read-only
+        return Goal.unpacked, (self.packed, self.cone, self.tolerance)  # numpy forgets that an array is read-only
 
     def __repr__(self) -> str:
-        parts = (f'{part}={getattr(self, part)}' for part in ('position', 'direction', 'lateral'))
+        parts = [f'{part}={getattr(self, part)}' for part in ('position', 'direction', 'lateral')]
+        parts += [f'{part}={value}' for part in ('cone', 'tolerance') if (value := getattr(self, part))]
         return f'Goal({", ".join(parts)})'
 
 

@@ -128,9 +128,10 @@ class RandomRestarts:
             return getattr(kernels, f'local_{self._name}')
         return import_module(self.method.module).descend
 
-    def met(self, position_error: float, direction_error: float) -> bool:
-        """Whether errors in m and rad are within the tolerances."""
-        return bool(position_error <= self.options[POSITION_TOLERANCE] and direction_error <= self.direction_tolerance)
+    def met(self, position_error: float, direction_error: float, cone: float = 0.0) -> bool:
+        """Whether errors in m and rad are within the tolerances, that of the direction added to a cone [rad]."""
+        allowed = cone + self.direction_tolerance
+        return bool(position_error <= self.options[POSITION_TOLERANCE] and direction_error <= allowed)
 
     def search(
         self, goal: Goal, q: Array, deadline: float, max_restarts: int | None = None, limits: Array | None = None

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -37,6 +38,7 @@ from ik_node.steady import steady
 
 from .batch import seed_rows, solve_goals
 from .closest import ClosestSearch
+from .cones import ConeGoals
 from .elimination import elimination_of
 from .methods import METHODS
 from .pipeline import Pipeline, errors_of
@@ -52,9 +54,9 @@ AT_LIMIT = 1e-4  # rad or m: a branch that ends this close to a limit ends at th
 class Tracker:
     """Moves from one configuration to the next goal without changing branch."""
 
-    def __init__(self, arm: Arm, form: ClosedForm | None, options: Array) -> None:
-        """options: of the search."""
-        self._arm, self._options = arm, options
+    def __init__(self, arm: Arm, form: ClosedForm | None, options: Array, cones: ConeGoals) -> None:
+        """options: of the search. cones: which moves to goals with a cone."""
+        self._arm, self._options, self._cones = arm, options, cones
         self._form = NO_FORM if form is None else form.constants
         self._work = (3 * arm.n + 8, max(arm.n, 9))  # scratch of kernels.advance
 
@@ -63,7 +65,11 @@ class Tracker:
 
         solve: (goal, seed) -> Solution, called if the branch ends.
         """
-        solved, position_error, direction_error = self.step(goal.packed, q, before)
+        if goal.cone:
+            solved = self._cones.advance(goal, q)
+            position_error, direction_error = errors_of(self._arm, goal.packed, q)
+        else:
+            solved, position_error, direction_error = self.step(goal.packed, q, before)
         if solved:
             return Solution(Status.SOLVED, q, position_error, direction_error)
         other = solve(goal, q)
@@ -100,7 +106,11 @@ class Tracker:
         limits.flags.writeable = False  # as those that the kernel is compiled for
         arrived, work = q.copy(), np.empty(self._work)
         model = arm.joints, arm.tool, limits
-        if not kernels.follow(*model, goal.packed, self._options, arrived, work)[0]:
+        if goal.cone:
+            arrives = self._cones.advance(goal, arrived, limits)
+        else:
+            arrives = kernels.follow(*model, goal.packed, self._options, arrived, work)[0]
+        if not arrives:
             return None
         beyond = np.maximum(arm.lower - arrived, arrived - arm.upper)
         return arm.joint_names[int(beyond.argmax())] if beyond.max() > 0.0 else None
@@ -286,6 +296,7 @@ COMPILE = ('background', 'wait')
 SOLVING_BUDGET = 5.0  # s, of solve: far more than any goal takes with compiled kernels
 LISTING_BUDGET = 0.1  # s, of solve_all
 PROVING_BUDGET = 20.0  # s, of prove
+TOLERANCES = 8  # of goals, whose solvers are kept
 
 
 class IkSolver:
@@ -369,7 +380,11 @@ class IkSolver:
         unreachable = UnreachableGoals(arm, form, closest, search.options)
         self._pipeline = Pipeline(form, self.elimination, search, closest, unreachable)
         self._all_solutions = AllSolutions(arm, form, self.elimination, self.self_motions, search, unreachable)
-        self._tracker = Tracker(arm, form, search.options)
+        self._cones = ConeGoals(search, form, position_form, unreachable)
+        self._tracker = Tracker(arm, form, search.options, self._cones)
+        self._tolerant = lru_cache(TOLERANCES)(
+            lambda tolerance: IkSolver(arm, **{**options, 'position_tolerance': tolerance})
+        )
         self._roll = SpareRoll(arm, search.met)
         self._model = None if form is None else formula_model(arm, form, search.options)
         self._redundant = arm.n > arm.effective_dof
@@ -394,10 +409,15 @@ class IkSolver:
         The seed may be outside the limits, the solution never is. Never raises for a goal that cannot be met:
         see Solution.status and reason. time_budget [s]: of this call, None: as given to the constructor; when
         it ends without a solution, the status is NOT_FOUND and the cause TIME, unless the goal is out of
-        reach by the link lengths. Raises InputError for a seed of the wrong length or with NaN.
+        reach by the link lengths. Of a goal with a cone, the solution is the nearest of all directions in it,
+        and what comes closest to a goal that cannot be met is least outside the cone; method lm alone serves
+        these. The first goal with a tolerance of its own takes as long as a solver takes to be made. Raises
+        InputError for a seed of the wrong length or with NaN.
         """
         if not isinstance(goal, Goal):  # a call for each goal would cost a hundredth of solving it
             checked_goal(goal)
+        if goal.cone or goal.tolerance is not None:
+            return self._solve_with_room(goal, seed, time_budget)
         packed, budget = goal.packed, self._time_budget
         if time_budget is not None:
             budget = positive('time_budget', time_budget, finite=False)
@@ -418,6 +438,25 @@ class IkSolver:
         if solution is None:
             solution = self._pipeline(goal, start, excluded, budget)
         return solution if math.isnan(packed[LATERAL]) else self._roll.aligned(goal, start, solution)
+
+    def _solve_with_room(self, goal: Goal, seed: ArrayLike | None, time_budget: float | None) -> Solution:
+        """Solve a goal with a cone or a tolerance of its own."""
+        solver, goal = self._serving(goal)
+        if solver is not self:
+            return solver.solve(goal, seed, time_budget)
+        if self.method != 'lm':
+            raise InputError(f'goals with a cone are supported by method lm only, got method {self.method}')
+        start, budget = self._start(seed), self._time_budget
+        if time_budget is not None:
+            budget = positive('time_budget', time_budget, finite=False)
+        solution = self._cones.solve(goal, start, budget, self.solve)
+        return solution if goal.lateral is None else self._roll.aligned(goal, start, solution)
+
+    def _serving(self, goal: Goal) -> tuple[IkSolver, Goal]:
+        """Return the solver that has the tolerance of goal, and goal without it."""
+        if checked_goal(goal).tolerance is None:
+            return self, goal
+        return self._tolerant(goal.tolerance), Goal.unpacked(goal.packed, goal.cone)
 
     def align_lateral(self, goal: Goal, seed: ArrayLike, solution: Solution) -> Solution:
         """Return solution, its spare roll turned towards goal.lateral, near seed (n,), with lateral_error.
@@ -448,16 +487,33 @@ class IkSolver:
         the others are solved as a separate arm, so arms with six or seven joints are solved completely for
         given values of the spare ones. time_budget [s]: None is 0.1, or the value of the constructor if that
         is less. Solutions found by then are returned, and complete is False if there may be more. The
-        constants of an arm, for the first goal, take up to 0.3 s more. Raises InputError for a seed of the
-        wrong length or with NaN, and for locked joints that are unknown or outside their limits.
+        constants of an arm, for the first goal, take up to 0.3 s more. A goal with a cone has more solutions than
+        a list can hold: those with the direction of the nearest one are returned, and complete is False. Raises
+        InputError for a seed of the wrong length or with NaN, and for locked joints that are unknown, outside
+        their limits, or given with a cone.
         """
-        checked_goal(goal)
+        solver, goal = self._serving(goal)
+        if solver is not self:
+            return solver.solve_all(goal, seed, locked_joints, time_budget)
         near, budget = self._start(seed), min(self._time_budget, LISTING_BUDGET)
         if time_budget is not None:
             budget = positive('time_budget', time_budget, finite=False)
+        if goal.cone:
+            return self._solutions_in_cone(goal, near, locked_joints, budget)
         if are_named(locked_joints):
             return self._locked.solve_all(goal, near, locked_joints, self.evaluate, budget)
         return self._all_solutions.solutions(goal, near, budget)
+
+    def _solutions_in_cone(self, goal: Goal, seed: Array, locked_joints: Sequence[str], budget: float) -> Solutions:
+        if are_named(locked_joints):
+            raise InputError('locked_joints are not supported for goals with a cone: give the direction alone')
+        nearest = self.solve(goal, seed, budget)
+        if not nearest.solved:
+            return Solutions((), complete=nearest.status is Status.UNREACHABLE)
+        axis = self.arm.fk(nearest.q)[1]
+        every = self._all_solutions.solutions(Goal(goal.position, axis), seed, budget)
+        found = [replace(one, direction_error=self.errors(goal, one.q)[1]) for one in every]
+        return Solutions(found or [nearest], complete=False)
 
     def prove(self, goal: Goal, seed: ArrayLike | None = None, time_budget: float = PROVING_BUDGET) -> Proof:
         """Find every solution within the limits as solve_all does, with a proof by interval arithmetic.
@@ -470,7 +526,7 @@ class IkSolver:
         from .proof import prove  # five modules that few programs need
 
         budget = positive('time_budget', time_budget, finite=False)
-        return prove(self.arm, checked_goal(goal), self._start(seed), budget)
+        return prove(self.arm, without_cone(goal, 'prove'), self._start(seed), budget)
 
     def solve_batch(
         self,
@@ -509,6 +565,11 @@ class IkSolver:
         """
         if not isinstance(goal, Goal):
             checked_goal(goal)
+        if goal.tolerance is not None:
+            solver, goal = self._serving(goal)
+            return solver.track(goal, q, before, time_budget)
+        if goal.cone and self.method != 'lm':
+            return self.solve(goal, q, time_budget)  # which says that it is not supported
         arm = self.arm
         now = arm.checked(q, 'q')
         last = now.copy() if before is None else arm.checked(before, 'before')
@@ -527,8 +588,9 @@ class IkSolver:
         """
         now = self.arm.checked(q, 'q')
         move = None if largest_move is None else self.arm.checked(largest_move, 'largest_move')
-        errors = self._search.refine(checked_goal(goal), now, move)
-        if self._search.met(*errors):
+        solver, goal = self._serving(without_cone(goal, 'solve_nearby'))
+        errors = solver._search.refine(goal, now, move)
+        if solver._search.met(*errors):
             return Solution(Status.SOLVED, now, *errors)
         reason = Reason(Cause.SEARCH_ENDED, 0.0, 'no solution nearby')
         return Solution(Status.NOT_FOUND, now, *errors, reason)
@@ -550,7 +612,7 @@ class IkSolver:
         Steps are iterations or sweeps; the last joints are the result of the descent, which random restarts
         repeat. Raises InputError for a seed of the wrong length or with NaN.
         """
-        return self._search.steps(checked_goal(goal), self._start(seed))
+        return self._search.steps(without_cone(goal, 'steps'), self._start(seed))
 
     def solve_path(
         self,
@@ -578,12 +640,20 @@ class IkSolver:
         """
         q, restarts = self.arm.checked(q, 'q'), whole('restarts', restarts, 0)
         errors = self.errors(goal, q)
-        status = Status.SOLVED if self._search.met(*errors) else Status.NOT_FOUND
+        met = self._serving(goal)[0]._search.met(*errors, goal.cone)
+        status = Status.SOLVED if met else Status.NOT_FOUND
         return Solution(status, q, *errors, restarts=restarts)
 
     def errors(self, goal: Goal, q: ArrayLike) -> tuple[float, float]:
         """Return (position error [m], direction error [rad]) of configuration q (n,) by FK."""
         return errors_of(self.arm, checked_goal(goal).packed, q)
+
+
+def without_cone(goal: Goal, call: str) -> Goal:
+    """Return goal. Raises InputError for one with a cone, which call does not support."""
+    if checked_goal(goal).cone:
+        raise InputError(f'{call} does not support goals with a cone: give the direction alone, such as that of solve')
+    return goal
 
 
 def _check_choices(method: Any, compile_: Any, closed_form: Any) -> None:

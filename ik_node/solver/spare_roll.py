@@ -20,8 +20,8 @@ ROLL_TOLERANCE = 1e-6  # rad and share of the reach: how far the tool may lie of
 class SpareRoll:
     """Turns the last joint of an arm towards Goal.lateral; does nothing for arms without a spare roll."""
 
-    def __init__(self, arm: Arm, met: Callable[[float, float], bool]) -> None:
-        """met: whether a position error [m] and a direction error [rad] are within the tolerances."""
+    def __init__(self, arm: Arm, met: Callable[[float, float, float], bool]) -> None:
+        """met: whether a position error [m] and a direction error [rad] are within the tolerances and a cone."""
         self._arm, self._joint, self._met = arm, spare_roll(arm), met
 
     def aligned(self, goal: Goal, seed: Array, solution: Solution) -> Solution:
@@ -32,7 +32,8 @@ class SpareRoll:
         arm, q = self._arm, solution.q.copy()
         lateral_error = kernels.serve_lateral(arm.joints, arm.tool, arm.limits, goal.packed, self._joint, seed, q)
         errors = kernels.goal_errors(arm.joints, arm.frames(q), goal.packed)
-        if solution.solved and not self._met(*errors):  # the tool point is slightly off the roll axis
+        met = self._met(errors[0], errors[1], goal.cone)
+        if solution.solved and not met:  # the tool point is slightly off the roll axis
             return solution
         if arm.has_cones and arm.ball_excess(q) > 0.0:
             return solution

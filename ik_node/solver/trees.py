@@ -631,11 +631,14 @@ class TreeSolver:
         tree.check_names(goals, 'goals')
         tree.check_names(free, 'free')
         bound = tuple(name for name in tree.arms if name in goals or name not in free)
-        return [
-            {name: goals.get(name) or self._present_goal(name, q) for name in group}
-            for group in tree.groups(bound)
-            if any(name in goals for name in group)
-        ]
+        groups = [group for group in tree.groups(bound) if any(name in goals for name in group)]
+        for name in (name for group in groups for name in group if len(group) > 1 and name in goals):
+            if goals[name].cone or goals[name].tolerance is not None:
+                raise InputError(
+                    f'tool {name} shares joints with other tools, which have to meet goals too: a goal with a cone or '
+                    'a tolerance is supported for tools that share none'
+                )
+        return [{name: goals.get(name) or self._present_goal(name, q) for name in group} for group in groups]
 
     def _present_goal(self, name: str, q: Array) -> Goal:
         """Return the pose of a tool at q (n,), within the limits: beyond them it could not be held."""

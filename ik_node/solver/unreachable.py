@@ -41,9 +41,9 @@ class UnreachableGoals:
         self._unlimited = without_stops(arm.limits, arm.period)
         self._options = options
         self._tolerance = float(options[POSITION_TOLERANCE])  # m
-        self._tied = ''
+        self.tied = ''  # what a sentence on a direction adds
         if arm.effective_dof < 5:
-            self._tied = f': at one position the tool can point in few directions ({arm.effective_dof} effective DoF)'
+            self.tied = f': at one position the tool can point in few directions ({arm.effective_dof} effective DoF)'
 
     def by_reach(self, goal: Goal) -> Cause | None:
         """Return why no joint positions reach the position, by link lengths; None if that is not proven."""
@@ -76,7 +76,7 @@ class UnreachableGoals:
             return self._beyond_a_limit(miss)
         if closest.position_error <= self._options[POSITION_TOLERANCE]:
             amount = closest.direction_error
-            sentence = f'the closest direction found at this position is off by {amount:.4g} rad{self._tied}'
+            sentence = f'the closest direction found at this position is off by {amount:.4g} rad{self.tied}'
             return Reason(Cause.DIRECTION_CONSTRAINED, amount, sentence)
         free = self._closest_search.find(goal, seed, closest.q, ignore_limits=True)
         if free.position_error <= self._options[POSITION_TOLERANCE]:

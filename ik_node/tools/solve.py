@@ -27,6 +27,14 @@ def main(given: Sequence[str] | None = None) -> int:
     parser = arm_parser('ik_solve')
     add_goal(parser)
     parser.add_argument(
+        '--cone',
+        type=float,
+        default=0.0,
+        metavar='ANGLE',
+        help='the tool axis may be off --direction by up to this [rad]',
+    )
+    parser.add_argument('--tolerance', type=float, metavar='LENGTH', help='of the position [m] (default: 1e-6)')
+    parser.add_argument(
         '--seed',
         type=float,
         nargs='+',
@@ -49,7 +57,8 @@ def _solve(arguments: argparse.Namespace) -> int:
     direction = None if arguments.direction is None else unit_vector('--direction', arguments.direction)
     if arguments.seed is not None and (doubt := arm.doubt(arguments.seed, 'seed')):
         raise InputError(f'--seed: {doubt}')
-    goal = Goal((arguments.x, arguments.y, arguments.z), direction)
+    position = arguments.x, arguments.y, arguments.z
+    goal = Goal(position, direction, cone=arguments.cone, tolerance=arguments.tolerance)
     solver = IkSolver(arm)
     solution, every = _answers(solver, goal, arguments.seed, arguments.lock)
     if arguments.json:

@@ -11,7 +11,7 @@ import numpy as np
 import trimesh
 import viser
 from diagnostic_msgs.msg import DiagnosticStatus
-from geometry_msgs.msg import PointStamped, PoseStamped
+from geometry_msgs.msg import PointStamped, PoseStamped, PoseWithCovarianceStamped
 from rclpy.node import Node
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
@@ -152,6 +152,7 @@ class ViewedTool:
             subscribe(self._node, kind, source, self._store(topic), qos)
             for kind, topic, source, qos in (
                 (PoseStamped, 'goal_pose', f'{before}goal_pose', NEWEST),
+                (PoseWithCovarianceStamped, 'goal_cone', f'{before}goal_cone', NEWEST),
                 (PointStamped, 'goal_point', f'{before}goal_point', NEWEST),
                 (JointState, 'goal_joints', f'{before}goal_joints', NEWEST),
                 (DiagnosticStatus, 'status', f'ik_node/{before}status', LATCHED),
@@ -306,11 +307,11 @@ class ViewedTool:
         foreign = {topic: message for topic, message in new.items() if self._foreign.is_new(message)}
         if 'goal_joints' in foreign:
             self.goal_shown = False
-        for topic in ('goal_pose', 'goal_point'):
+        for topic in ('goal_pose', 'goal_cone', 'goal_point'):
             if topic in foreign and not watching:
                 pose = goal_in_base(self.arm, foreign[topic], values)
                 if pose is not None:
-                    self._take_goal(pose, topic == 'goal_pose')
+                    self._take_goal(pose, topic != 'goal_point')
         if 'status' in new:
             self._show_report(new['status'])
         self.panel.set_track(self.track.name)

@@ -42,6 +42,20 @@ def goal_of(arm: Arm, seed: int = 0):
     return arm.fk(arm.sample(np.random.default_rng(seed), 1)[0])
 
 
+def test_a_cone_and_a_tolerance_are_those_of_the_goal():
+    arm = arm_of('seed_arm')
+    position, direction = goal_of(arm)
+    given = (*position, '--direction', *direction, '--cone', 0.4, '--tolerance', 0.002)
+    data, goal = data_of(*given), Goal(position, direction, cone=0.4, tolerance=0.002)
+    np.testing.assert_allclose(data['q'], IkSolver(arm).solve(goal).q, atol=1e-9)
+    assert 1e-3 < data['direction_error'] <= 0.4 + 1e-4
+    assert not data['complete']
+    check_rejected(ran(solve, SEED_ARM, *position, '--cone', 0.4), 'cone needs a direction')
+    check_rejected(
+        ran(solve, SEED_ARM, *position, '--direction', *direction, '--cone', 20), 'from 0 to pi [rad], got 20'
+    )
+
+
 @pytest.mark.parametrize('name', ['seed_arm', 'so101_like', 'prismatic_arm'])
 def test_json_is_what_the_solver_says(name):
     arm = arm_of(name)

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
-from geometry_msgs.msg import Pose, PoseArray, PoseStamped, Quaternion
+from geometry_msgs.msg import Pose, PoseArray, PoseStamped, PoseWithCovarianceStamped, Quaternion
 from node_harness import Client, running
 from rclpy.duration import Duration
 from sensor_msgs.msg import JointState
@@ -43,6 +43,20 @@ def stamped(message, time) -> PoseStamped:
     return message
 
 
+def coned(client: Client, cone: float = 0.3, tolerance: float = 0.005) -> PoseWithCovarianceStamped:
+    """The good goal with a cone [rad] and a tolerance [m]."""
+    pose = good(client)
+    message = PoseWithCovarianceStamped(header=pose.header)
+    message.pose.pose = pose.pose
+    put(message, 0, tolerance**2)
+    put(message, 21, cone**2)
+    return message
+
+
+def put(message: PoseWithCovarianceStamped, entry: int, value: float) -> None:
+    message.pose.covariance[entry] = value
+
+
 BAD = {  # a row for each kind; test_conversions has all others
     'nan': ('goal_pose', lambda m: setattr(m.pose.position, 'x', math.nan), 'position'),
     'quaternion': ('goal_pose', lambda m: setattr(m.pose, 'orientation', Quaternion(w=2.0)), 'of length 2'),
@@ -50,6 +64,11 @@ BAD = {  # a row for each kind; test_conversions has all others
     'old': ('goal_pose', lambda m: setattr(m.header.stamp, 'sec', -5), 'goal_timeout'),
     'unknown joint': ('goal_joints', lambda m: setattr(m, 'name', ['neck']), '"neck"'),
     'beyond a limit': ('goal_joints', lambda m: setattr(m, 'position', [2.6]), '-2.5 to 2.5'),
+    'nan of a cone': ('goal_cone', lambda m: setattr(m.pose.pose.position, 'x', math.nan), 'position'),
+    'tolerance below 0': ('goal_cone', lambda m: put(m, 0, -1e-6), 'covariance[0], the square of the tolerance'),
+    'tolerance nan': ('goal_cone', lambda m: put(m, 0, math.nan), 'must be from 0 to 1 [m^2], got nan'),
+    'cone below 0': ('goal_cone', lambda m: put(m, 21, -0.1), 'covariance[21], the square of the half-angle'),
+    'cone beyond pi': ('goal_cone', lambda m: put(m, 21, 9.9), 'must be from 0 to 9.8696 [rad^2], got 9.9'),
     'frame of a point': ('goal_point', lambda m: setattr(m.header, 'frame_id', 'camera'), 'tf2'),
 }
 
@@ -74,12 +93,34 @@ def test_a_bad_goal_is_rejected(client, name):
     topic, spoil, says = BAD[name]
     makers = {
         'goal_pose': lambda: good(client),
+        'goal_cone': lambda: coned(client),
         'goal_point': lambda: client.point((0.4, 0.0, 0.2)),
         'goal_joints': lambda: JointState(name=['elbow'], position=[0.1]),
     }
     message = makers[topic]()
     spoil(message)
     check_rejected(client, topic, message, says)
+
+
+def test_a_goal_with_a_cone_is_met_within_it(client, arm):
+    """A direction that the arm cannot take at the position, and a position just beyond its reach."""
+    client.wait_still()
+    message = coned(client, math.pi)
+    assert client.answer('goal_cone', message).message.startswith('solved')
+    assert arm.fk(client.wait_still())[0] == pytest.approx([0.4, 0.1, 0.3], abs=2e-6)
+    for cone in (0.0, 0.4):
+        message = coned(client, cone)
+        axis = np.array([1.0, 0.0, 0.0])
+        assert client.answer('goal_cone', message).message.startswith('solved')
+        reached = arm.fk(client.wait_still())[1]
+        assert math.acos(min(1.0, float(reached @ axis))) <= cone + 2e-4
+    reach = arm.fk(np.zeros(arm.n))[0]
+    message = coned(client, math.pi, 0.01)
+    message.pose.pose.position.x, message.pose.pose.position.z = reach[0] + 0.004, reach[2]
+    message.pose.pose.position.y = 0.0
+    assert client.answer('goal_cone', message).message.startswith('solved')
+    put(message, 0, 0.0)
+    assert client.answer('goal_cone', message).message.startswith('unreachable')
 
 
 def test_goal_timeout_can_be_changed(client):
