@@ -207,7 +207,7 @@ def unit_floats(name: str, value: Any) -> tuple[float, float, float]:
     if abs(length - 1.0) > UNIT_TOLERANCE:
         largest = max(abs(x), abs(y), abs(z))
         if largest == 0.0:
-            raise InputError(f'{name} must not be zero: it is the direction in which a vector points')
+            raise InputError(f'{name} must not be zero, since it is to point somewhere, got {[x, y, z]}')
         x, y, z = x / largest, y / largest, z / largest  # the squares might overflow or vanish
         length = math.sqrt(x * x + y * y + z * z)
     return x / length, y / length, z / length

@@ -64,7 +64,7 @@ from ik_node.servos.calibration.profile import ArmProfile, read_profile
 from ik_node.servos.calibration.recorded import Recorded, find_file, folder_of_lerobot, read_calibration
 from ik_node.servos.calibration.zeros import ArmCalibration, calibrate, check_names, read_by_joint, read_zeros
 from ik_node.servos.ports import EMULATED, EmulatedArm, arm_at, opener
-from ik_node.share import robot_file
+from ik_node.share import SUFFIX, robot_file, share_path
 from ik_node.steady import steady
 
 from .settings import LEROBOT, MEMORY, ServoSettings
@@ -285,7 +285,12 @@ def read_pose(text: str, names: tuple[str, ...]) -> dict[str, float]:
 
 def _path_of(given: str) -> Path | None:
     """Return the file of a description, given as its path or as the name of a shipped robot."""
-    return Path(robot_file(given)).expanduser() if given else None
+    if not given:
+        return None
+    path = Path(robot_file(given)).expanduser()
+    if given.isidentifier() and not path.is_file():  # the error then lists the shipped ones
+        path = share_path('urdf').joinpath(f'{given}{SUFFIX}')
+    return path
 
 
 def _described(

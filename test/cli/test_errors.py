@@ -41,8 +41,8 @@ TAKES = ('--episode', 'take', '--fps', '30')
 WRONG = [
     (solve, ('nan', '0', '0.2'), 'position'),
     (solve, ('-inf', '0', '0.2'), 'position'),
-    (solve, (*GOAL, '--direction', '0', '0', '0'), '0 0 0'),
-    (solve, (*GOAL, '--direction', '1', 'nan', '0'), '1 nan 0'),
+    (solve, (*GOAL, '--direction', '0', '0', '0'), '[0.0, 0.0, 0.0]'),
+    (solve, (*GOAL, '--direction', '1', 'nan', '0'), '[1.0, nan, 0.0]'),
     (solve, (*GOAL, '--direction', '0', '1'), '--direction'),
     (solve, (*GOAL, '--seed', '1', '2'), 'seed must be 5'),
     (solve, (*GOAL, '--tip-link', 'hand'), 'tip_link "hand"'),

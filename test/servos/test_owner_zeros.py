@@ -176,7 +176,7 @@ def test_an_arm_without_a_zero_gets_it_from_its_owner():
         finally:
             rig.arm.stop()
     assert {name: joint.position for name, joint in found.items()} == pytest.approx(pose, abs=2e-3)
-    assert any('from owner' in line for line in said)
+    assert any('zero_from: owner' in line for line in said)
 
 
 def test_what_was_learned_of_one_arm_is_not_used_for_the_next_at_the_port(monkeypatch):

@@ -120,7 +120,7 @@ def test_the_card_of_all_tools_says_which_are_stopped(running: tuple[Page, Robot
     page.wait(lambda: 'Ready</span>' in page.text(), 'the card')
     page.press('Stop')
     page.wait(lambda: 'Stopped</span>' in page.text(), 'the stop')
-    assert 'Left, right: press Resume' in page.text()
+    page.wait(lambda: 'left, right: press resume' in page.text().lower(), 'both names')
     page.press('Resume')
     page.wait(lambda: 'Ready</span>' in page.text(), 'the end of the stop')
 
