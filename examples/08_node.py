@@ -18,9 +18,9 @@ ik_node = subprocess.Popen([*START, *PATIENT, '-p', f'urdf_file:={ARM}'])
 try:
     with ArmClient(namespace='example') as arm:
         print(arm.gripper(1.0))
-        above = arm.move((0.25, 0.05, 0.15), (0, 0, -1))
+        above = arm.move((0.2, 0.05, 0.07), (0, 0, -1))
         print(f'{above}, {1e3 * above.position_error:.2f} mm off')
-        print(arm.move((0.25, 0.05, 0.1), (0, 0, -1), line=True, speed=0.5))
+        print(arm.move((0.2, 0.05, 0.03), (0, 0, -1), line=True, speed=0.5))
         print(arm.gripper(0.0))
         far = arm.move((2.0, 0.0, 0.1), (0, 0, -1))
         if not far:
