@@ -18,7 +18,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +29,6 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped, PoseWithCovarianceStamped
 from numpy.typing import ArrayLike
 from rclpy.qos import QoSProfile
-from std_msgs.msg import Float64
 from std_srvs.srv import Trigger
 
 from ik_node.arguments import PlainParser, add_goal
@@ -38,8 +37,8 @@ from ik_node.console import ENDING, run, say, without_ros
 from ik_node.errors import OTHER_USER, InputError
 from ik_node.ros.conversions import array_point, matrix_pose, pose_matrix, report_values, stamp_text
 from ik_node.ros.graph import graph
-from ik_node.ros.gripper import NO_GRIPPER
-from ik_node.ros.interfaces import LATCHED, subscribe
+from ik_node.ros.gripper import NO_GRIPPER, GripperRemote
+from ik_node.ros.interfaces import subscribe
 from ik_node.ros.neighbours import LATE, PERIOD, Neighbours
 from ik_node.ros.parameters import RemoteParameters
 from ik_node.ros.run import PATIENCE, Spinner, begin
@@ -121,10 +120,10 @@ class ArmClient:
         self._unread: deque[dict[str, str]] = deque()  # reports on the goal
         self._number = 0  # of the goal
         self._other_number, self._other_stamp = 0, 0.0  # the highest of other goals that moved the arm
-        self._gripper: deque[dict[str, str]] = deque(maxlen=100)
+        self._grips: deque[Mapping[str, str]] = deque(maxlen=100)  # reports of the gripper
         prefix = f'{ARM}/{self._prefix}'
         self._statuses = subscribe(self._node, DiagnosticStatus, f'{prefix}status', self._on_status, STATUS_QOS)
-        subscribe(self._node, DiagnosticStatus, f'{prefix}gripper_status', self._on_gripper, LATCHED)
+        self._gripper = GripperRemote(self._node, prefix.rstrip('/'), self._grips.append)
         self._met: dict[str, Neighbours] = {}
         self._publishers: dict[str, Any] = {}
 
@@ -186,16 +185,16 @@ class ArmClient:
             raise InputError(f'an opening is from 0 (closed) to 1 (open), got {opening!r}')
         with self._call():
             topic = f'{ARM}/{self._prefix}gripper'
-            publisher = self._publisher(topic, Float64)
+            self._spinner.wait(lambda: self._gripper.connected, f'{ABSENT}: {topic} has no subscriber')
             self._meet(topic)
-            self._spinner.wait(lambda: self._gripper, NO_GRIPPER)
-            self._gripper.clear()
-            publisher.publish(Float64(data=float(opening)))
+            self._spinner.wait(lambda: self._grips, NO_GRIPPER)
+            self._grips.clear()
+            self._gripper.open(float(opening))
             end = steady() + timeout
             with self._interruptible():
                 while steady() < end and not self._cancelled.is_set():
                     self._spinner.spin(LOOK)
-                    for report in self._gripper:
+                    for report in self._grips:
                         state, target = report['state'], yaml_number(report['target'])
                         if target is None or abs(target - opening) > 1e-6 or state in ('moving', 'idle'):
                             continue
@@ -433,9 +432,6 @@ class ArmClient:
         elif report.get('state') == 'moving':
             self._other_number = max(self._other_number, number)
             self._other_stamp = max(self._other_stamp, yaml_number(stamp) or 0.0)
-
-    def _on_gripper(self, status: DiagnosticStatus) -> None:
-        self._gripper.append(report_values(status))
 
     def _reporters(self) -> set[tuple[int, ...]]:
         """Return the ids of the publishers of reports."""

@@ -110,17 +110,24 @@ class Request(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class HomeRequest:
-    """Move the joints of the arm to their home position."""
+class UnstampedRequest:
+    """What a request is that came without a header; see Request."""
 
     tool: str = ''
-    source: str = '~/home'
+    source: str = ''
     moves: bool = True
     arrival: float = field(default_factory=steady)
     received: float = 0.0
     goal_time: float | None = None
     stamp: str = ''
     frame: str = ''
+
+
+@dataclass(frozen=True, eq=False)
+class HomeRequest(UnstampedRequest):
+    """Move the joints of the arm to their home position."""
+
+    source: str = '~/home'
 
     def resolve(self, snapshot: Snapshot) -> Aim | None:
         """Return the home position of each joint of the arm; all others stay."""

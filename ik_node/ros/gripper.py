@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -18,7 +18,7 @@ from std_msgs.msg import Float64
 from ik_node.checks import yaml_number
 from ik_node.control.controller import ArmController, Inbox
 from ik_node.control.gripper import SAME, Grip, GripperState, GripperWatch
-from ik_node.control.requests import Aim, Report, Snapshot
+from ik_node.control.requests import Aim, Report, Snapshot, UnstampedRequest
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import InputError
 from ik_node.model.gripper import Gripper
@@ -40,18 +40,10 @@ OLDER = ('humble', 'iron', 'jazzy')  # distributions whose controllers and MoveI
 
 
 @dataclass(frozen=True, eq=False)
-class GripperRequest:
+class GripperRequest(UnstampedRequest):
     """Move the gripper of a tool to an opening from 0, closed, to 1, open; the arm continues what it does."""
 
-    opening: float
-    tool: str
-    source: str
-    moves: bool = True
-    arrival: float = field(default_factory=steady)
-    received: float = 0.0
-    goal_time: float | None = None
-    stamp: str = ''
-    frame: str = ''
+    opening: float = math.nan
 
     def resolve(self, snapshot: Snapshot) -> Aim | None:
         """Return the positions of the joints of the gripper. Raises InputError for another opening."""
@@ -106,7 +98,7 @@ class GripperInterface:
         self._last = message.data, now
         replaced = abs(self._watch.state.target - message.data) > SAME  # by another command
         if message.data != opening or replaced or now - arrival >= REPEAT:
-            self._inbox.put(GripperRequest(message.data, self._tool, GRIPPER.named(self._prefix)))
+            self._inbox.put(GripperRequest(self._tool, GRIPPER.named(self._prefix), opening=message.data))
         else:
             self._published = None  # an answer, although it changes nothing
 
@@ -176,7 +168,7 @@ class GripperInterface:
             pending.end('')
 
     def _put(self, opening: float, why: str) -> None:
-        self._inbox.put(GripperRequest(opening, self._tool, f'{self._name} ({why})'))
+        self._inbox.put(GripperRequest(self._tool, f'{self._name} ({why})', opening=opening))
 
     def _publish(self, gripper: Gripper) -> None:
         state, before = self._watch.state, self._published
@@ -206,7 +198,7 @@ class GripperInterface:
         snapshot = self._controller().snapshot(self._tool)
         gripper = None if snapshot is None else snapshot.tool.gripper
         opening = math.nan if gripper is None else gripper.opening(gripper.clipped(position))
-        request = GripperRequest(opening, self._tool, ACTION.format(self._prefix))
+        request = GripperRequest(self._tool, ACTION.format(self._prefix), opening=opening)
         if self._pending is not None:
             self._pending.end(REPLACED)
         pending = self._pending = _Pending(request, handle, Future())
@@ -254,13 +246,21 @@ def action_type() -> Any:
 
 
 class GripperRemote:
-    """The gripper of ik_node, from another node. opening: from 0, closed, to 1, open; NaN while it is not known."""
+    """The gripper of ik_node, from another node. opening: from 0, closed, to 1, open; NaN while it is not known.
+
+    heard: called with each report.
+    """
 
     def __init__(self, node: Node, arm: str, heard: Callable[[Mapping[str, str]], object] = lambda _: None) -> None:
-        """arm: the name of ik_node, or that of a tool behind it. heard: called with each report."""
-        self.opening, self._heard, self._moved = math.nan, heard, -math.inf
+        """arm: the name of ik_node, or that of a tool behind it."""
+        self.opening, self.heard, self._moved = math.nan, heard, -math.inf
         self._openings = node.create_publisher(Float64, f'{arm}/gripper', GRIPPER.qos)
         subscribe(node, DiagnosticStatus, f'{arm}/gripper_status', self._on_status, LATCHED)
+
+    @property
+    def connected(self) -> bool:
+        """Whether ik_node hears commands."""
+        return bool(self._openings.get_subscription_count())
 
     def open(self, opening: float) -> None:
         """Command an opening."""
@@ -279,4 +279,4 @@ class GripperRemote:
         if steady() > self._moved + OWN:
             known = [yaml_number(report.get(key)) for key in ('opening', 'target')]
             self.opening = next((value for value in known if value is not None and value == value), math.nan)
-        self._heard(report)
+        self.heard(report)

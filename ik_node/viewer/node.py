@@ -296,12 +296,14 @@ OPEN, CLOSE = 'Open', 'Close'
 class GripperControls:
     """Shows and sets the opening of the gripper of a tool; hidden without one."""
 
-    def __init__(self, node: Node, gui: viser.GuiApi, events: Events, name: str, refused: Callable[[], str]) -> None:
+    def __init__(
+        self, gui: viser.GuiApi, events: Events, name: str, remote: GripperRemote, refused: Callable[[], str]
+    ) -> None:
         """name: of the tool. refused: why nothing may be sent, else ''."""
         self._events, self._name = events, f'{name} gripper' if name else 'Gripper'
         self._slider = gui.add_slider(f'{self._name} [%]', 0, 100, 1, 0, visible=False)
         self._buttons = gui.add_button_group('', (OPEN, CLOSE), visible=False)
-        self._remote = GripperRemote(node, f'ik_node/{name}'.rstrip('/'), self._show)
+        self._remote, remote.heard = remote, self._show
 
         def move(opening: float) -> None:
             if not refused():
@@ -360,7 +362,11 @@ class ViewerNode(ClosableNode):
         self._panel.card.show_message('Waiting for robot_description')
         self._remote = RemoteSettings(self)
         self._speed = SpeedSlider(self, server.gui, events)
-        self._grippers = [GripperControls(self, server.gui, events, name, self._refused) for name in names]
+        remotes = [self._drive.gripper, *(GripperRemote(self, f'ik_node/{name}') for name in names[1:])]
+        self._grippers = [
+            GripperControls(server.gui, events, name, remote, self._refused)
+            for name, remote in zip(names, remotes, strict=True)
+        ]
         page = Page(self, server, events, self._remote, self._panel.more)
         self._methods = Methods(page)
         self._sections: list[Section] = [
