@@ -43,7 +43,7 @@ from .arrays import (
 )
 from .chain import add_solution, clip, forward, goal_errors, jacobian, met, squared_errors
 from .language import F1, F2, R1, R2, V1, compiled
-from .methods.lm import descend_lm
+from .methods.lm import LAST_DAMPING, descend_lm, polish_candidate
 from .polynomials import quartic_roots
 
 
@@ -478,8 +478,7 @@ def polish_and_check(joints, tool, limits, goal, options, q, frames):
             min(options[CHORD_TOLERANCE], EXACT),
             8.0,
         )
-        descend_lm(joints, tool, limits, goal, polish, 1e-8, q, frames, work)
-        position, direction = squared_errors(joints, frames, goal)
+        position, direction = polish_candidate(joints, tool, limits, goal, options, polish, q, frames, work)
     position_error, direction_error = goal_errors(joints, frames, goal)
     solved = met(position, direction, options)
     return solved, position_error, direction_error
@@ -525,7 +524,7 @@ def stay_on_branch(joints, tool, limits, form, goal, options, seed, move, q, fra
         gap = max(sqrt(position) / (5.0 * options[WEIGHT]), sqrt(direction))
         if gap > NEAR or move < STEEP * gap:
             return False, inf, inf
-    descend_lm(joints, tool, limits, goal, options, 1e-8, q, frames, np.empty((19, 6)))
+    descend_lm(joints, tool, limits, goal, options, LAST_DAMPING, q, frames, np.empty((19, 6)))
     position, direction = squared_errors(joints, frames, goal)
     if not met(position, direction, options) or largest_difference(q, seed) > move:
         return False, inf, inf

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +15,7 @@ from ik_node.checks import Array
 from ik_node.kernels.arrays import CHORD_TOLERANCE, DIRECTION, POSITION_TOLERANCE
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import ClosedForm
-from ik_node.solver.goal import SOLVED, Goal, Solution, Solutions
+from ik_node.solver.goal import SOLVED, Goal, Solution, Solutions, Status
 from ik_node.solver.limit_distances import without_idle
 from ik_node.solver.restarts import RandomRestarts
 from ik_node.solver.unreachable import UnreachableGoals
@@ -21,6 +23,8 @@ from ik_node.steady import steady
 
 from .elimination import MAX_SOLUTIONS, Elimination
 from .redundancy import SelfMotions, is_redundant
+
+Solve: TypeAlias = Callable[[Goal, Array, float], Solution]
 
 MISSED_SHARE = 1e-3  # restarts continue until the estimated share of missed solutions is below this
 DESCENTS_PER_ESTIMATE = 256
@@ -66,13 +70,15 @@ class AllSolutions:
         self._variants = float(self._turns.prod())  # of a configuration by whole turns, at most
         self._opened = np.where(self._turns > 1.0, [[-math.inf], [math.inf]], arm.limits[:2])
 
-    def find(self, goal: Goal, seed: Array, time_budget: float) -> tuple[Array, Array, bool]:
+    def find(self, goal: Goal, seed: Array, time_budget: float, solve: Solve) -> tuple[Array, Array, bool, bool]:
         """Return configurations (k, n), best first as IkSolver.solve_all, and their errors (k, 2) [m, rad].
 
-        Also whether the list is shown to be complete. time_budget: seconds after which restarts stop. Of a
-        self-motion the configuration nearest to seed (n,) is returned.
+        Also whether the list is shown to be complete, and whether joints may be free at a solution.
+        time_budget: seconds after which restarts stop. solve: IkSolver.solve. Of a self-motion the
+        configuration nearest to seed (n,) is returned.
         """
         began = steady()
+        deadline = began + time_budget
         arm, elimination, packed = self._arm, self._elimination, goal.packed
         form = None if math.isnan(packed[DIRECTION]) else self._form
         found, start = np.empty((MAX_SOLUTIONS, arm.n)), np.empty(arm.n)
@@ -84,10 +90,10 @@ class AllSolutions:
                 arm.joints, arm.tool, limits, arm.period, form.constants, packed, self._options, start, found
             )
         if not count and self._unreachable.by_reach(goal) is not None:
-            return self._listed(packed, start, seed, found, 0, True)
+            return *self._listed(packed, start, seed, found, 0, True), False
         if form is not None and form.exact and regular:
-            lost = not count and self._is_met(goal, start, found[0], began + time_budget)
-            return self._listed(packed, start, seed, found, count + lost, not lost)
+            count, complete = self._or_solved(goal, seed, found, count, deadline, solve)
+            return *self._listed(packed, start, seed, found, count, complete), False
         state = self._search.first_state.copy()
         if elimination is not None and elimination.forms(packed):
             count, proof = elimination.solutions(packed, start, found, limits)
@@ -95,30 +101,29 @@ class AllSolutions:
             if proof is not None and (proof.rough or not count):  # a few descents may find others
                 before = count
                 count, _ = self._explored(packed, limits, start, DESCENTS_OF_CHECK, state, False, found, count)
-                count += not count and self._is_met(goal, start, found[0], began + time_budget)
                 regular = count == before
             if regular:
-                return self._listed(packed, start, seed, found, count, True)
+                count, complete = self._or_solved(goal, seed, found, count, deadline, solve)
+                return *self._listed(packed, start, seed, found, count, complete), False
         if self._self_motions is not None:
-            deadline = began + FAMILIES_SHARE * time_budget
-            count = self._self_motions.find(packed, limits, start, state, found, deadline)
+            count = self._self_motions.find(packed, limits, start, state, found, began + FAMILIES_SHARE * time_budget)
             if count:
-                return self._listed(packed, start, seed, found, count, False)
+                return *self._listed(packed, start, seed, found, count, False), True
         # A goal that is singular for the formula or the elimination may leave a joint free.
         spare = is_redundant(arm, goal, self._idle)
         deadline = began + SEARCH_SHARE * time_budget
         count = self._searched(packed, limits, start, state, spare or not regular, not spare, found, count, deadline)
-        return self._listed(packed, start, seed, found, count, False)
+        return *self._listed(packed, start, seed, found, count, False), True
 
-    def solutions(self, goal: Goal, seed: Array, time_budget: float) -> Solutions:
+    def solutions(self, goal: Goal, seed: Array, time_budget: float, solve: Solve) -> Solutions:
         """Return what find does, each marked if it belongs to a self-motion."""
-        rows, errors, complete = self.find(goal, seed, time_budget)
+        rows, errors, complete, may_be_free = self.find(goal, seed, time_budget, solve)
         redundant = is_redundant(self._arm, goal)
         found = [
             Solution(SOLVED, q, position_error, direction_error, None, 0, redundant)
             for q, (position_error, direction_error) in zip(rows, errors.tolist(), strict=True)
         ]
-        if not complete and not redundant:
+        if may_be_free and not redundant:
             for solution, moves in zip(found, self.movable(goal, rows), strict=True):
                 solution.self_motion = moves
         return Solutions(found, complete)
@@ -282,13 +287,20 @@ class AllSolutions:
                 break
         return count
 
-    def _is_met(self, goal: Goal, start: Array, q: Array, deadline: float) -> bool:
-        """Search from start (n,) and the nearest known poses, write the end into q (n,); whether goal is met.
+    def _or_solved(
+        self, goal: Goal, seed: Array, found: Array, count: int, deadline: float, solve: Solve
+    ) -> tuple[int, bool]:
+        """Write what solve finds into found (k, n) if it is empty; return its count, and if it is complete.
 
-        Where two solutions have just become one, formula and elimination may lose both.
+        Formula and elimination find what meets goal exactly. Next to a limit, or where two solutions have just
+        become one, a configuration may meet it within the tolerances only; others such may be beside it.
         """
-        q[:] = start
-        return self._search.search(goal, q, deadline, kernels.INFORMED).solved
+        if count:
+            return count, True
+        asked = goal if goal.lateral is None else Goal(goal.position, goal.direction)
+        answer = solve(asked, seed, max(deadline - steady(), 1e-6))
+        found[0] = answer.q
+        return int(answer.solved), answer.status is Status.UNREACHABLE
 
     def _explored(
         self,

@@ -116,10 +116,11 @@ class Solution:
 class Solutions(list[Solution]):
     """The solutions of one goal, best first.
 
-    complete: there are no others, up to rounding; also for an empty list. False if restarts found them, which
-    can only estimate how many are missing, if time ran out, and for self-motions. A joint that never moves
-    tool point or tool axis, such as the roll about the tool, adds none: each solution then represents all
-    its positions, and is marked self_motion.
+    complete: no other meets the goal exactly, up to rounding; an empty list is complete only if no
+    configuration meets it within the tolerances either. False if restarts found them, which can only
+    estimate how many are missing, if time ran out, for self-motions, and next to limits, where a goal may be
+    met within the tolerances only. A joint that never moves tool point or tool axis, such as the roll about
+    the tool, adds none: each solution then represents all its positions, and is marked self_motion.
     """
 
     __slots__ = ('complete',)

@@ -481,7 +481,8 @@ class IkSolver:
         Best first: least largest single joint move from seed (n,) (default: mid-range), then most distance to
         the limits. Arms with an exact closed form or, with up to five joints, an elimination get all of them
         directly, marked complete; for others, and at singular goals, restarts continue until the estimated
-        share of missed solutions is below 0.1 %. The link lengths may show that an empty list is complete. Of
+        share of missed solutions is below 0.1 %. Where no configuration meets the goal exactly, what solve finds
+        within the tolerances is listed; an empty list is complete only where solve finds the goal unreachable. Of
         a self-motion the configuration nearest to the seed is returned, marked self_motion; with one spare
         joint they are traced, not searched. locked_joints: names of joints that keep their values in seed;
         the others are solved as a separate arm, so arms with six or seven joints are solved completely for
@@ -502,7 +503,7 @@ class IkSolver:
             return self._solutions_in_cone(goal, near, locked_joints, budget)
         if are_named(locked_joints):
             return self._locked.solve_all(goal, near, locked_joints, self.evaluate, budget)
-        return self._all_solutions.solutions(goal, near, budget)
+        return self._all_solutions.solutions(goal, near, budget, self.solve)
 
     def _solutions_in_cone(self, goal: Goal, seed: Array, locked_joints: Sequence[str], budget: float) -> Solutions:
         if are_named(locked_joints):
@@ -511,7 +512,7 @@ class IkSolver:
         if not nearest.solved:
             return Solutions((), complete=nearest.status is Status.UNREACHABLE)
         axis = self.arm.fk(nearest.q)[1]
-        every = self._all_solutions.solutions(Goal(goal.position, axis), seed, budget)
+        every = self._all_solutions.solutions(Goal(goal.position, axis), seed, budget, self.solve)
         found = [replace(one, direction_error=self.errors(goal, one.q)[1]) for one in every]
         return Solutions(found or [nearest], complete=False)
 

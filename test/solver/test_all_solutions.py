@@ -487,3 +487,40 @@ def test_a_list_is_not_complete_where_the_last_form_of_elimination_has_lost_what
     ]
     assert solver.evaluate(goal, np.array(q)).solved
     assert not solver.solve_all(goal).complete
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', ['xarm5', 'so101', 'moveo', 'seed_arm'])
+def test_a_list_is_empty_and_complete_only_where_solve_finds_nothing(name):
+    arm = (BY_NAME.get(name) or pytest.skip('../shared is absent')).arm()
+    solver, rng, lists = IkSolver(arm), np.random.default_rng(3), list[bool]()
+    stops = np.flatnonzero(~arm.idle & np.isfinite(arm.upper))
+    for k in range(24):
+        q, j = arm.sample(rng, 1)[0], rng.choice(stops)
+        q[j] = arm.limits[k % 2, j] + (2 * (k % 2) - 1) * (0.0, 1e-5)[k // 2 % 2]  # at a limit, or beyond
+        position, direction = arm.fk(q)
+        direction = direction + 3e-5 * random_unit(rng) * (k % 3 > 0)
+        goal = Goal(position, direction / np.linalg.norm(direction))
+        for seed in (arm.sample(rng, 1)[0], q):
+            one, every = solver.solve(goal, seed), listed(solver, goal, seed)
+            assert all(solver.evaluate(goal, each.q).solved for each in every)
+            if one.solved:
+                assert every
+            lists.append(one.solved and not every.complete)
+    assert any(lists)
+
+
+@pytest.mark.parametrize('name', ['xarm5', 'px150'])
+def test_a_direction_rounded_to_four_digits_has_all_solutions_of_the_exact_one(name):
+    """Four effective DoF cannot meet such a direction: the position is met exactly, the direction is not."""
+    arm = (BY_NAME.get(name) or pytest.skip('../shared is absent')).arm()
+    solver, rng, counts = IkSolver(arm), np.random.default_rng(1), list[int]()
+    for q in arm.sample(rng, 40):
+        position, direction = arm.fk(q)
+        exact, rounded = (solver.solve_all(Goal(position, d)) for d in (direction, np.round(direction, 4)))
+        if not exact.complete or np.hypot(*position[:2]) < 0.1:
+            continue  # near the axis of joint 1 the plane of the arm turns far
+        assert rounded.complete
+        assert len(rounded) == len(exact)
+        counts.append(len(exact))
+    assert len(counts) > 20

@@ -21,7 +21,7 @@ from ..arrays import (
 )
 from ..chain import add_solution, forward, jacobian, met, squared_errors
 from ..language import F1, F2, I0, R1, R2, compiled
-from ..methods.lm import descend_lm
+from ..methods.lm import polish_candidate
 from .general import general_candidates
 from .layout import ANY_TWO, FAMILY, GENERAL, PAIR, STAGE
 from .pair import pair_candidates
@@ -39,18 +39,17 @@ STEPS = 12.0  # of polishing
 
 
 @compiled
-def polish(joints, tool, limits, goal, options, q, frames, work):
+def polish(joints, tool, limits, goal, options, exact, q, frames, work):
     """Bring q (n,) to goal within limits, unless it is there or far off.
 
-    options: of a descent to EXACT. Returns squared errors, infinite if far off.
+    options: what counts as solved. exact: of a descent to EXACT. Returns squared errors, infinite if far off.
     """
     forward(joints, tool, q, frames)
     position, direction = squared_errors(joints, frames, goal)
     if position > squared(5.0 * HOPELESS * options[WEIGHT]) or direction > HOPELESS * HOPELESS:
         return inf, inf
     if position > EXACT * EXACT or direction > EXACT * EXACT:
-        descend_lm(joints, tool, limits, goal, options, 1e-8, q, frames, work)
-        position, direction = squared_errors(joints, frames, goal)
+        position, direction = polish_candidate(joints, tool, limits, goal, options, exact, q, frames, work)
     return position, direction
 
 
@@ -146,7 +145,7 @@ def is_isolated(joints, tool, opened, period, goal, options, q, trial, frames, w
             for side in range(2):
                 copy(q, trial)
                 trial[i] += nudge if side == 0 else -nudge
-                position, direction = polish(joints, tool, opened, goal, options, trial, frames, work)
+                position, direction = polish(joints, tool, opened, goal, options, options, trial, frames, work)
                 found = met(position, direction, options)
                 if found and largest_move(period, trial, q) > RETURNED:
                     return False
@@ -196,7 +195,7 @@ def eliminated(
         for i in range(n):
             if isnan(q[i]):  # free
                 q[i] = min(max(seed[i], limits[0, i]), limits[1, i])
-        position, direction = polish(joints, tool, opened, goal, exact, q, frames, work)
+        position, direction = polish(joints, tool, opened, goal, options, exact, q, frames, work)
         if not met(position, direction, options):
             continue
         seen = False
@@ -214,7 +213,7 @@ def eliminated(
         copy(q, within)
         if not wrap_within(limits, period, seed, within):
             continue
-        position, direction = polish(joints, tool, limits, goal, exact, within, frames, work)
+        position, direction = polish(joints, tool, limits, goal, options, exact, within, frames, work)
         if met(position, direction, options):
             count = add_solution(limits, period, found, count, within)
     return count, 0 <= expected <= distinct

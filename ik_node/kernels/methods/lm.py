@@ -2,12 +2,15 @@
 """Bounded Levenberg-Marquardt, the default local method."""
 
 from ..arrays import CHORD_TOLERANCE, ITERATIONS, POSITION_TOLERANCE, STALL, WEIGHT, squared
-from ..chain import MIN_DAMPING, clip, damped_step, forward, hold_in_balls, normal_equations, squared_errors
+from ..chain import MIN_DAMPING, clip, damped_step, forward, hold_in_balls, met, normal_equations, squared_errors
 from ..language import F1, F2, R1, R2, compiled, specialised
 from .ccd import close_balls, free_opened, open_balls
 from .driver import AIM, anneal
 
 FIRST_DAMPING = 0.1  # 1/rad^2, of a descent that starts far away
+LAST_DAMPING = 1e-8  # likewise, of one that starts at a candidate of an algebraic solution
+POSITION_FIRST = 1e-2  # share of the direction's weight where only the position can be met exactly
+BESIDE = 4.0  # times the direction tolerance: a position at a direction farther off is left
 
 
 @compiled
@@ -80,6 +83,25 @@ def descend_lm(joints, tool, limits, goal, options, damping, q, frames, work):
         if stalled == 3:
             return iteration + 1
     return max_iterations
+
+
+@compiled
+def polish_candidate(joints, tool, limits, goal, options, exact, q, frames, work):
+    """Descend from q (n,), a candidate of an algebraic solution, in place; return squared errors.
+
+    options: what counts as solved. exact: likewise, as near as rounding goes. An arm with four effective DoF cannot
+    meet a direction that was rounded, and the least sum of squares shares that error between direction and position,
+    whose tolerance is far smaller. There a second descent, in which the direction weighs less, meets the position.
+    """
+    descend_lm(joints, tool, limits, goal, exact, LAST_DAMPING, q, frames, work)
+    position, direction = squared_errors(joints, frames, goal)
+    if not met(position, direction, options) and direction <= squared(BESIDE * options[CHORD_TOLERANCE]):
+        weight = exact[WEIGHT]
+        exact[WEIGHT] = POSITION_FIRST * weight
+        descend_lm(joints, tool, limits, goal, exact, LAST_DAMPING, q, frames, work)
+        exact[WEIGHT] = weight
+        position, direction = squared_errors(joints, frames, goal)
+    return position, direction
 
 
 @compiled
