@@ -334,6 +334,7 @@ def test_rows_of_a_table_are_episodes_and_its_other_columns_stay(tmp_path, solve
     assert code == 0, why
     assert f'3 episodes, {sum(LENGTHS)} frames' in said
     assert 'episode place: 23 of 25 frames solved' in said
+    assert ['invalid', '2', 'frames'] in [line.split() for line in said.splitlines()]
     report = json.loads((tmp_path / 'report.json').read_text())
     assert [one['episode'] for one in report['episodes']] == ['pick', 'place', 'wave']
     assert [one['frames'] for one in report['episodes']] == LENGTHS

@@ -117,7 +117,7 @@ def test_an_answer_that_fails_again_is_counted_again(rig):
     rig.bus.faults()
     rig.until(ArmState.HOLDING)
     snapshot = rig.arm.snapshot
-    assert sum(snapshot.faults.values()) > 1.5 * snapshot.retries
+    assert sum(snapshot.faults.values()) > 1.5 * snapshot.retries > 0
 
 
 def test_memory_is_believed_only_if_it_is_read_twice_alike():
