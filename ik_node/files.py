@@ -241,6 +241,11 @@ def _inner(name: str, key: str) -> str:
     return f'{name}.{escaped(key)}' if name else escaped(key)
 
 
+def real_path(path: str | os.PathLike[str]) -> Path:
+    """Return path with links followed, as Path.resolve, which fails for links in a circle before Python 3.13."""
+    return Path(os.path.realpath(path))
+
+
 @contextmanager
 def whole_file(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator[IO[bytes]]:
     """Give a stream; what is written there replaces the file at the end of the block, unless the block fails.

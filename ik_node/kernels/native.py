@@ -97,7 +97,7 @@ def obstacle() -> str:
     chosen = os.environ.get(FOLDER)
     if chosen == PLAIN:
         return f'{FOLDER} is {PLAIN}'
-    if chosen and cache_folder() != Path(chosen).expanduser().resolve():
+    if chosen and cache_folder() != Path(os.path.realpath(Path(chosen).expanduser())):
         return f'{FOLDER} must name a folder to which this user and no other can write, got {escaped(chosen)}'
     if sys.implementation.name != 'cpython':
         return f'{sys.implementation.name} is not CPython'
@@ -119,7 +119,7 @@ def is_private(path: Path) -> bool:
 def _candidates() -> Iterator[Path]:
     """Return the folders for compiled kernels, the preferred one first."""
     if (chosen := os.environ.get(FOLDER)) and chosen != PLAIN:
-        yield Path(chosen).expanduser().resolve()
+        yield Path(os.path.realpath(Path(chosen).expanduser()))
         return
     yield HERE / '__pycache__'
     home = os.path.expanduser('~')  # noqa: PTH111 - Path.home() raises where there is none

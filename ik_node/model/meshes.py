@@ -19,6 +19,7 @@ from lxml import etree
 
 from ik_node.errors import IkError
 from ik_node.extras import load
+from ik_node.files import real_path
 
 PARENTS = 3  # folders above a description in which its meshes are looked for: ROBOT/urdf/make/arm.urdf
 # Kinds that are read. Archives such as .3mf and .zip are not: they may hold a thousand times their size.
@@ -45,7 +46,7 @@ def find_mesh(name: str, mesh_path: str | os.PathLike[str] = '') -> Path:
     mesh_path; file:// and absolute names are taken as they are, relative ones in mesh_path. The file must lie
     in mesh_path, symbolic links resolved, or in the share folder of an installed package. Raises MeshError.
     """
-    folder = Path(mesh_path).resolve() if os.fspath(mesh_path) else None
+    folder = real_path(mesh_path) if os.fspath(mesh_path) else None
     outside = False
     for candidate in _candidates(name, folder):
         # Remove .. before any lookup: after a symbolic link it would lead elsewhere.
@@ -55,7 +56,7 @@ def find_mesh(name: str, mesh_path: str | os.PathLike[str] = '') -> Path:
                 continue
             if _installed(path):
                 return path
-            real = path.resolve()
+            real = real_path(path)
         except (OSError, ValueError):  # such as a name that is too long
             continue
         if folder is not None and real.is_relative_to(folder):
@@ -171,7 +172,7 @@ def mesh_folder(description: str | os.PathLike[str], text: str) -> Path | None:
     text: the URDF text of the file. Of the file's own folder and the PARENTS above it, this is the
     nearest from which most of its meshes are found; the home folder and those above it are left out.
     """
-    own = Path(description).resolve().parent
+    own = real_path(description).parent
     names = {match[2] for match in _FILENAME.finditer(text)}
     home = Path.home()
     folders = [own, *(folder for folder in own.parents[:PARENTS] if not home.is_relative_to(folder))]

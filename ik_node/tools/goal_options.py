@@ -16,6 +16,7 @@ from ik_node.arguments import ProgressBar
 from ik_node.console import say
 from ik_node.errors import InputError, join_names, path_text
 from ik_node.extras import require
+from ik_node.files import real_path
 from ik_node.model.plausibility import doubtful_positions
 from ik_node.solver.batch import usable_cores
 
@@ -118,7 +119,7 @@ def output_path(given: str, source: str) -> Path:
     if not output.parent.is_dir() or not os.access(output.parent, os.W_OK):
         raise InputError(f'cannot write "{path_text(output)}": its folder must exist and be writable')
     # The folder of the output is resolved, not the output: a link there is replaced, not followed.
-    place, read = output.parent.resolve() / output.name, Path(source).resolve()
+    place, read = real_path(output.parent) / output.name, real_path(source)
     same = output.exists() and read.exists() and output.samefile(read)
     if same or place == read or read in place.parents:
         raise InputError(f'"{path_text(output)}" would overwrite the input, or be written into it: name another output')

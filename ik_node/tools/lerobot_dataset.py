@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from ik_node.checks import Array
 from ik_node.errors import InputError, join_names, path_text
+from ik_node.files import real_path
 from ik_node.model.arm import Arm
 
 from .goal_files import InputFingerprint
@@ -239,12 +240,12 @@ def _check_links(root: Path) -> None:
 
     The snapshots in the cache of Hugging Face consist of links to the blobs beside them, which are allowed.
     """
-    inside = [root.resolve()]
-    if root.resolve().parent.name == 'snapshots':
-        inside.append(root.resolve().parents[1] / 'blobs')
+    inside = [real_path(root)]
+    if real_path(root).parent.name == 'snapshots':
+        inside.append(real_path(root).parents[1] / 'blobs')
     for folder, folders, names in os.walk(root):
         for path in (Path(folder, name) for name in (*folders, *names)):
-            real, link = path.resolve(), path.is_symlink()
+            real, link = real_path(path), path.is_symlink()
             if link and not any(real.is_relative_to(one) for one in inside):
                 raise InputError(f'"{path_text(path)}" is a link out of the dataset: delete or replace it')
             if link and not path.is_file():

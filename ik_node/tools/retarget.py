@@ -24,6 +24,7 @@ from ik_node.checks import positive
 from ik_node.console import run, say
 from ik_node.errors import InputError, join_names, path_text, quoted
 from ik_node.extras import require
+from ik_node.files import real_path
 from ik_node.solver.solver import IkSolver
 
 from .goal_options import (
@@ -92,7 +93,7 @@ def _retarget(arguments: argparse.Namespace) -> int:
     check_outputs([output, *[report] * bool(report)], inputs, arguments.overwrite)  # type: ignore[list-item]
     if report and report.suffix.lower() != '.json':
         raise InputError(f'--report writes JSON: name "{path_text(report)}" with the suffix .json')
-    if report and report.resolve() in [path.resolve() for path in (output, *beside(output))]:
+    if report and real_path(report) in [real_path(path) for path in (output, *beside(output))]:
         raise InputError(f'cannot write "{path_text(report)}": the output is written there')
     recordings = _recordings(arguments.recordings)
     arm = read_arm(arguments)
@@ -224,6 +225,6 @@ def _line(report: EpisodeReport) -> str:
     flags += f'; frame {report.runs["invalid"][0][0]}: {report.reason}' if report.reason else ''
     return (
         f'episode {report.episode}: {report.flagged["solved"]} of {report.frames} frames solved, '
-        f'{position or "-"} mm and {f"{direction} degrees" if direction else "direction not asked,"} off, '
+        f'{position or "-"} mm {f"and {direction} degrees " if direction else ""}off, '
         f'largest step {report.largest_step:.3g}{flags}'
     )

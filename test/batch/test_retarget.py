@@ -200,7 +200,9 @@ def test_frames_without_a_goal_and_times_that_do_not_increase(solver):
 def test_wrong_arguments_for_a_dataset(tmp_path, solver):
     q = made_dataset.motions(solver.arm, [5])[0]
     made_dataset.write(tmp_path / 'in', 'v3.0', [made_dataset.poses(solver.arm, q)] * 3)
+    (tmp_path / 'circle').symlink_to('circle')
     for source, output, more, named in (
+        ('circle', 'out', [], 'circle'),
         ('in', 'in', [], 'overwrite the input'),
         ('in', 'no/out', [], 'no/out'),
         ('in', 'out', ['--feature', 'state'], "'state'"),
