@@ -9,6 +9,7 @@ from small_arm import arm_urdf
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
 from ik_node.model.gripper import gripper_of
+from ik_node.startup.arguments import URDF
 
 MIMICS = '<mimic joint="finger" multiplier="-1"/>'
 
@@ -39,3 +40,10 @@ def test_a_finger_that_mimics_another_is_not_commanded():
     assert found.clipped(0.04) == 0.04
     with pytest.raises(InputError, match='gripper_positions'):
         gripper_of(arm(arm_urdf()), positions=(0.0, 4.0))
+
+
+def test_a_gripper_joint_that_the_arm_does_not_carry_is_rejected_with_those_it_has():
+    with pytest.raises(InputError, match=r'no joint "thumb" that moves by itself, it has "?finger'):
+        gripper_of(arm(arm_urdf()), 'thumb')
+    with pytest.raises(InputError, match=r'no joint "thumb" that moves by itself, it has none'):
+        gripper_of(Arm.from_file(URDF / 'seed_arm.urdf.xacro'), 'thumb')
