@@ -187,6 +187,12 @@ def title(status: str, state: str) -> tuple[str, str]:
     return capital(state or status), COLOURS.get(state or status, GREY)
 
 
+def without_repeats(*sentences: str) -> list[str]:
+    """Return each sentence once, and none that another contains."""
+    given = dict.fromkeys(sentences)
+    return [one for one in given if not any(one.lower() in other.lower() for other in given if other != one)]
+
+
 class Poses(NamedTuple):
     """Tool and goal, as positions (3,) [m] and directions (3,) in the base link's frame.
 
@@ -226,7 +232,7 @@ class Card:
         self._show()
 
     def show_node(self, message: str) -> None:
-        """Show the diagnostics message of ik_node, unless the card already shows the same."""
+        """Show the diagnostics message of ik_node, unless the card already says the same."""
         self._node_message = capital(message)
         self._show()
 
@@ -241,7 +247,7 @@ class Card:
         self._show()
 
     def _show(self) -> None:
-        sentences = dict.fromkeys((self._alarm_sentence, self._sentence, self._node_message))
+        sentences = without_repeats(self._alarm_sentence, self._sentence, self._node_message)
         words = ''.join(map(paragraph, sentences))
         heads = [pill for pill in (self._title, self._alarm) if pill[0]]
         content = f'{pills(*heads)}<div style="{SENTENCES}">{words}</div>'

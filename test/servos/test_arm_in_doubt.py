@@ -204,8 +204,10 @@ def test_a_joint_that_is_pushed_across_the_step_does_not_turn_back(rig):
     rig.stream({'wrist_roll': 3.09}, 5.0)
     rig.until(ArmState.HOLDING)
     assert rig.tick('wrist_roll') > 4040
+    before = len(rig.seen)
     rig.bus.call('motor', id=5, actual=4099.0)
     rig.clock.sleep(1.0)
+    assert all('wrist_roll' in snapshot.joints for snapshot in rig.seen[before:])  # across it, too
     assert rig.tick('wrist_roll') == pytest.approx(4099, abs=30 * DEGREE)  # on a busy computer; a turn is 360
 
 

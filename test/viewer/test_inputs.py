@@ -26,7 +26,7 @@ from ik_node.viewer import guard
 from ik_node.viewer.events import LATE, Events
 from ik_node.viewer.guard import OLDEST, PERIOD, DatedConnection, fresh
 from ik_node.viewer.node import PATIENCE
-from ik_node.viewer.panel import TOOLS, JointsPanel, add_arm_buttons
+from ik_node.viewer.panel import TOOLS, JointsPanel, add_arm_buttons, without_repeats
 from ik_node.viewer.scene import ToolScene
 
 MOST = 2000  # steps of one call
@@ -316,3 +316,11 @@ def test_other_arms_have_a_slider_for_each_joint(sliders: JointsPanel) -> None:
     assert [slider.joints for slider in sliders._sliders] == [(name,) for name in ARM.joint_names]
     sliders.set(dict.fromkeys(ARM.joint_names, 0.5))
     assert all(slider.get()[slider.joints[0]] == pytest.approx(0.5, abs=1e-3) for slider in sliders._sliders)
+
+
+def test_a_card_says_a_reason_once() -> None:
+    reason = 'joint "elbow" has not been measured for 1 s'
+    assert without_repeats('', f'goal_point rejected: {reason}', reason.capitalize()) == [
+        f'goal_point rejected: {reason}'
+    ]
+    assert without_repeats('', '', '') == ['']
