@@ -124,6 +124,7 @@ setup(
             'ik_goals = ik_node.start:ik_goals',
             'ik_teleop = ik_node.start:ik_teleop',
             'ik_leader = ik_node.start:ik_leader',
+            'ik_calibrate = ik_node.start:ik_calibrate',
             'ik_goto = ik_node.start:ik_goto',
             'ik_stop = ik_node.start:ik_stop',
             'ik_resume = ik_node.start:ik_resume',

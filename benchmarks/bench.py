@@ -31,6 +31,7 @@ SECTIONS = (
     'lines',
     'trees',
     'cones',
+    'calibration',
     'start',
     'before',
     'node',

@@ -45,6 +45,7 @@ PROGRAMS = {
     'ik_reach': 'ik_node.tools.reach',
     'ik_batch': 'ik_node.tools.batch',
     'ik_retarget': 'ik_node.tools.retarget',
+    'ik_calibrate': 'ik_node.calibration.program',
     'ik_place': 'ik_node.tools.place',
     'ik_export': 'ik_node.tools.export.program',
     'ik_servo_check': 'ik_node.servos.check.program',

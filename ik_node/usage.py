@@ -163,6 +163,13 @@ USAGE = {
             ),
         },
     ),
+    'ik_calibrate': Usage(
+        'Find out how an arm differs from its description, by touching the crosses of a printed sheet.',
+        {
+            'print the sheet': 'ik_calibrate my_arm.urdf --sheet sheet.pdf',
+            'touch its crosses with the running arm, and write my_arm_calibrated.urdf': 'ik_calibrate my_arm.urdf',
+        },
+    ),
     'ik_place': Usage(
         'Find where to put the base of an arm so that its tool reaches all goals of a file.',
         {

@@ -41,12 +41,12 @@ def shapes_of(arm: Arm, text: str, mesh_path: str) -> tuple[list[dict[str, Any]]
     notes: list[str] = []
     links = named(root, 'link')
     for link, element in links.items():
-        row, pose = _place(arm, link)
+        row, pose = place_of(arm, link)
         visuals = element.findall('visual') or element.findall('collision')
         drawn = False
         for visual in visuals:
             try:
-                shape, mesh = _shape(visual, colours, mesh_path)
+                shape, mesh = shape_of(visual, colours, mesh_path)
             except Exception as error:  # a mesh file that trimesh cannot read must not reject an arm
                 reason = str(error) if isinstance(error, IkError) else f'{type(error).__name__}: {error}'
                 notes.append(f'a shape of link {quoted(link)} is left out: {" ".join(reason.split())}')
@@ -58,12 +58,12 @@ def shapes_of(arm: Arm, text: str, mesh_path: str) -> tuple[list[dict[str, Any]]
         if visuals and not drawn:
             shapes += _sticks(arm, link, row, pose)
     if not shapes:
-        shapes = [stick for link in links for stick in _sticks(arm, link, *_place(arm, link))]
+        shapes = [stick for link in links for stick in _sticks(arm, link, *place_of(arm, link))]
     _reduce(meshes, arm.reach)
     return shapes, notes
 
 
-def _place(arm: Arm, link: str) -> tuple[int, Array]:
+def place_of(arm: Arm, link: str) -> tuple[int, Array]:
     """Return the row of joints that moves a link, from 1, and its pose (4, 4) in the base while all are at zero."""
     robot, row, pose = arm.robot, 0, np.eye(4)
     rows = [joint.name for joint in robot.chain(arm.tip_link, arm.base_link) if joint.movable]
@@ -74,7 +74,7 @@ def _place(arm: Arm, link: str) -> tuple[int, Array]:
     return row, np.linalg.inv(robot.link_pose(arm.base_link, {})) @ pose
 
 
-def _shape(
+def shape_of(
     visual: Element, colours: dict[str, Any], mesh_path: str
 ) -> tuple[dict[str, Any], tuple[Array, NDArray[np.int64]] | None]:
     """Return the shape of a <visual> in its link, and the points (k, 3) and faces (l, 3) of its mesh."""

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ik_calibrate: find out how an arm differs from its description, by touches of crosses on a printed sheet."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ik_node.arguments import add_overwrite, arm_parser, check_outputs, read_arm, warn
+from ik_node.checks import Array
+from ik_node.console import run, say, without_ros
+from ik_node.errors import InputError, path_text
+from ik_node.files import write_file
+from ik_node.model.meshes import mesh_folder
+from ik_node.model.urdf.description import load_description
+
+from .estimator import BETTER, FRAMES, MODELS, Calibration, Fit, TouchModel
+from .files import SHEET, TOOL, Record, Touch, calibrated_description, load_record, read_csv, record_path
+from .session import CHECKS, TOUCHES, Session, check_misses, report, still
+from .sheet import PAPERS, Sheet
+
+if TYPE_CHECKING:
+    from .live import LiveArm
+
+MM = 1e-3
+TOOL_TOUCHES = 4
+DIRECTION_TOLERANCE = 0.02  # rad: half a degree of tilt in each of a few axes
+KEYS = 'Enter: touch, u: undo the last touch, q: go on another day'
+STEPS = """Print it at 100 %, without "fit to page", and measure the bar: if it is not 200.0 mm long, say so by --bar.
+Put the arm on its outline, tape the sheet and clamp the base. Clamp a pencil or a screw with a sharp tip in the jaws.
+Then start the arm, and in another terminal: {program} {description}"""
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Print a sheet, or guide through touches and write a calibrated description."""
+    parser = arm_parser('ik_calibrate')
+    group = parser.add_argument_group('calibration')
+    group.add_argument('--sheet', type=Path, metavar='PDF', help='write the sheet to print, and end')
+    group.add_argument('--paper', choices=list(PAPERS), help='size of the sheet (default: A4)')
+    group.add_argument('--bar', type=float, metavar='MM', help='what the bar of the printed sheet measures [mm]')
+    group.add_argument(
+        '--touches',
+        type=Path,
+        metavar='FILE',
+        help='where touches are kept (.yaml), or a table of them (.csv) with the columns cross, the joints [rad or m] '
+        'and check (default: a file for the arm in ~/.config/ik_node/calibration)',
+    )
+    group.add_argument('--solve', action='store_true', help='estimate from the touches that are kept, without the arm')
+    group.add_argument('--model', choices=MODELS, default='', help='what is estimated (default: what foretells better)')
+    what = group.add_mutually_exclusive_group()
+    what.add_argument('--check', action='store_true', help='compare three more touches with the calibration')
+    what.add_argument('--tool', action='store_true', help='find the tip of another tool by four touches of a cross')
+    what.add_argument('--undo', action='store_true', help='take the zeros back from ik_servos')
+    group.add_argument(
+        '--output', type=Path, metavar='URDF', help='the new description (default: NAME_calibrated.urdf)'
+    )
+    add_overwrite(group)  # type: ignore[arg-type]
+    return run(_calibrate, parser.parse_args(without_ros(sys.argv[1:] if given is None else given)))
+
+
+def _calibrate(arguments: argparse.Namespace) -> int:
+    arm, source = read_arm(arguments), arguments.description_file
+    text = load_description(source, arguments.xacro_args)
+    output = arguments.output or Path(f'{Path(source).name.partition(".")[0]}_calibrated.urdf')
+    meshes = os.fspath(mesh_folder(source, text) or '')
+    if arguments.sheet:
+        check_outputs([arguments.sheet], [source], arguments.overwrite)
+        Sheet.of(arm, text, meshes, arguments.paper or 'A4').draw(arguments.sheet, f'{arm.name}: {Path(source).name}')
+        say(f'{path_text(arguments.sheet)} is written. {STEPS.format(program="ik_calibrate", description=source)}')
+        return 0
+    warn(arm)
+    if not (arguments.undo or arguments.check):
+        check_outputs([output], [source], arguments.overwrite)
+    table = arguments.touches and arguments.touches.suffix.lower() == '.csv'
+    count = len(Sheet.of(arm, text, meshes).places)
+    if table:
+        record = read_csv(arguments.touches, arm.joint_names, text, count)
+    else:
+        record = load_record(arguments.touches or record_path(arm.name), text, count)
+    _know_the_print(record, arguments)
+    sheet = Sheet.of(arm, text, meshes, record.paper).scaled(record.bar)
+    model = TouchModel(arm, sheet.places, sheet.pose, sheet.known)
+    if table or arguments.solve:
+        return _conclude(model, record, arguments, text, output, None)
+    from .live import LiveArm  # needs ROS
+
+    with LiveArm(arm.joint_names) as live:
+        if arguments.undo:
+            return _undo(record, live)
+        if arguments.check or arguments.tool:
+            found = model.calibrate(record.of(arm.joint_names, check=False), arguments.model)
+            return (_check if arguments.check else _tool)(model, record, found, live, text, output)
+        if not _touched(Session(model, record), live):
+            say(f'{len(record.touches)} touches are kept in {path_text(record.path)}: start again to go on')
+            return 0
+        return _conclude(model, record, arguments, text, output, live)
+
+
+def _know_the_print(record: Record, arguments: argparse.Namespace) -> None:
+    """Take paper and bar of the print. Raises InputError if touches were made on another one."""
+    paper, bar = arguments.paper or record.paper, record.bar if arguments.bar is None else arguments.bar * MM
+    if record.touches and (paper, bar) != (record.paper, record.bar) and record.path.suffix != '.csv':
+        raise InputError(
+            f'the touches in {path_text(record.path)} were made on {record.paper}, bar {record.bar / MM:g} mm: '
+            'remove the file to begin again'
+        )
+    record.paper, record.bar = paper, bar
+
+
+def _touched(session: Session, live: LiveArm) -> bool:
+    """Guide through all touches; whether all are there."""
+    say(f'{TOUCHES} touches and {CHECKS} that are only compared. {live.advice}\n{KEYS}')
+    while not session.done:
+        todo = session.next()
+        number = len(session.record.touches) + 1
+        if (key := _ask(session.model, todo.cross, todo.q, f'touch {number} of {TOUCHES + CHECKS}')) == 'q':
+            return False
+        try:
+            if key == 'u':
+                last = session.undo()
+                say(f'touch {number - 1} is forgotten' if last else 'there is no touch')
+            else:
+                session.touch(todo.cross, live.read())
+        except InputError as error:
+            say(f'not taken: {error}')
+    return True
+
+
+def _ask(model: TouchModel, cross: int, q: Array, what: str) -> str:
+    """Say where to put the tip and how to hold the arm there; return a key."""
+    words = ', '.join(
+        f'{name} {value / MM:.0f} mm' if slides else f'{name} {math.degrees(value):.0f}°'
+        for name, value, slides in zip(model.arm.joint_names, q, model.slides, strict=True)
+    )
+    say(f'{what}: put the tip on cross {cross}, about like this: {words}')
+    try:
+        return input('> ').strip().lower()
+    except EOFError:
+        return 'q'
+
+
+def _few(model: TouchModel, live: LiveArm, crosses: Sequence[int]) -> Record | None:
+    """Return a touch of each of crosses, from 1, that is not kept; None if the user stops."""
+    live_record = Record(Path(os.devnull), '')
+    for number, cross in enumerate(crosses, 1):
+        while len(live_record.touches) < number:
+            say(f'touch {number} of {len(crosses)}: put the tip on cross {cross}, each time from another side')
+            try:
+                if input('> ').strip().lower() == 'q':
+                    return None
+                q = still(model, live.read())
+            except EOFError:
+                return None
+            except InputError as error:
+                say(f'not taken: {error}')
+                continue
+            live_record.touches.append(
+                Touch(cross, dict(zip(model.arm.joint_names, q.tolist(), strict=True)), check=True)
+            )
+    return live_record
+
+
+def _check(model: TouchModel, _: Record, found: Calibration, live: LiveArm, *_unused: object) -> int:
+    few = _few(model, live, (1, len(model.places) // 2 + 1, len(model.places)))
+    if few is None:
+        return 0
+    misses = check_misses(model, few, found.fit.parameters) / MM
+    say(f'the crosses are missed by {", ".join(f"{miss:.1f}" for miss in misses)} mm')
+    say(f'when it was calibrated they were missed by {found.left_out / MM:.1f} mm')
+    return 0
+
+
+def _tool(model: TouchModel, record: Record, found: Calibration, live: LiveArm, text: str, output: Path) -> int:
+    few = _few(model, live, (len(model.places) // 2 + 1,) * TOOL_TOUCHES)
+    if few is None:
+        return 0
+    touches = few.of(model.arm.joint_names, check=True)
+    parameters = found.fit.parameters.copy()
+    for _ in range(2):  # the tool point enters linearly
+        slopes = model.points(touches.q, parameters)[1][:, :, model.tool].reshape(-1, 3)
+        parameters[model.tool] -= np.linalg.lstsq(slopes, model.misses(touches, parameters).ravel(), rcond=None)[0]
+    miss = np.linalg.norm(model.misses(touches, parameters), axis=1).max() / MM
+    say(f'the tip of the tool is found; its {TOOL_TOUCHES} touches miss the cross by {miss:.1f} mm at most')
+    fit = Fit(parameters, found.fit.covariance, found.fit.noise)
+    _write(model, replace(found, fit=fit), text, output, zeros=not record.zeros)
+    return 0
+
+
+def _conclude(
+    model: TouchModel, record: Record, arguments: argparse.Namespace, text: str, output: Path, live: LiveArm | None
+) -> int:
+    """Estimate, say what was found, and write what the user wants."""
+    found = model.calibrate(record.of(model.arm.joint_names, check=False), arguments.model)
+    say('\n'.join(report(model, record, found)))
+    if found.left_out > BETTER * found.before and not record.zeros:
+        say(
+            f'nothing is better by this calibration ({found.before / MM:.1f} -> {found.left_out / MM:.1f} mm): '
+            'nothing was written'
+        )
+        return 1
+    in_driver = bool(record.zeros)
+    if live is not None and live.has_driver and not in_driver:
+        say('ik_servos can keep the zeros. Limits, taught programs and LeRobot mappings move with them.')
+        try:
+            answer = input('Store them in ik_servos? [y/n] ').strip().lower()
+        except EOFError:
+            answer = ''
+        if answer.startswith('y'):
+            zeros = dict(zip(model.arm.joint_names, found.fit.parameters[model.zeros].tolist(), strict=True))
+            say(live.move_zeros(zeros))
+            record.move_zeros(zeros)
+            in_driver = True
+            found = model.calibrate(record.of(model.arm.joint_names, check=False), found.model)
+    _write(model, found, text, output, zeros=not in_driver)
+    return 0
+
+
+def _undo(record: Record, live: LiveArm) -> int:
+    if not record.zeros:
+        raise InputError(f'no zeros of {path_text(record.path)} are in ik_servos')
+    back = {name: -zero for name, zero in record.zeros.items()}
+    say(live.move_zeros(back))
+    record.move_zeros(back)
+    say('remove the calibrated description, too')
+    return 0
+
+
+def _write(model: TouchModel, found: Calibration, text: str, output: Path, *, zeros: bool) -> None:
+    """Write the calibrated description, and say how to use it."""
+    write_file(output, calibrated_description(model, text, found, zeros))
+    axis = ','.join(f'{value:.4g}' for value in model.arm.tool_axis)
+    say(
+        f'{path_text(output)} is written, with the links {TOOL} at the tip and {SHEET} amid the crosses. Use it:\n'
+        f'  ik_node ... description_file:={output} tip_link:={TOOL} tool_axis:={axis}'
+        + (f' direction_tolerance:={DIRECTION_TOLERANCE}' if found.model == FRAMES else '')
+    )
+    if found.model == FRAMES:
+        say(
+            f'Its axes are tilted as those of the real arm are, which may not reach a direction such as straight down '
+            f'exactly: allow {DIRECTION_TOLERANCE} rad.'
+        )

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sheet on which the arm stands: where its crosses are, and the outline of the base, as a PDF to print."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ik_node.checks import Array
+from ik_node.errors import InputError
+from ik_node.model.arm import Arm
+from ik_node.model.urdf.elements import Reading, named, parse_xml
+from ik_node.tools.export.shapes import place_of, shape_of
+
+from .estimator import ANYWHERE, ON_OUTLINE, TouchModel
+from .poses import FEW_SEEDS, Poses
+
+PAPERS = {'A4': (0.297, 0.210), 'Letter': (0.2794, 0.2159)}  # [m] length and width; x of the sheet is along its length
+EDGE = 0.02  # [m] that crosses keep from the edges of the paper, which printers leave white
+FREE = 0.03  # [m] from the base to the first crosses
+ON_PAPER = 0.05  # [m] of the base, if the crosses can be touched then
+FOOT = 0.01  # [m] above the table: what of the base is lower counts for its outline
+SHIFTS = np.arange(0.0, 0.31, 0.05)  # [m] of the paper away from the base, for arms that cannot touch so near to it
+ENOUGH = 3  # poses at each cross
+BAR = 0.2  # [m]
+WORST_SCALE = 0.02  # beyond it the print is rejected
+MM = 1e-3
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A printed sheet. Its frame is in the middle of the paper, x away from the base, z up.
+
+    places (c, 3) [m]: crosses. pose (4, 4): of the frame in that of the base. outline (k, 2) [m]: of the base, in the
+    sheet's frame; empty if the description does not show it. paper: one of PAPERS.
+    """
+
+    places: Array
+    pose: Array
+    outline: Array
+    paper: str = 'A4'
+
+    @property
+    def known(self) -> tuple[float, ...]:
+        """Deviations of the pose, see TouchModel: the outline says where the base is, if it is on the paper."""
+        inside = np.abs(self.outline) < 0.5 * np.array(PAPERS[self.paper]) - 0.5 * EDGE
+        return ON_OUTLINE if inside.all(axis=1).sum() >= 2 else ANYWHERE
+
+    def scaled(self, bar: float) -> Sheet:
+        """Return the sheet as printed, bar [m]: what its bar really measures. Raises InputError beyond 2 %."""
+        scale = bar / BAR
+        if not abs(scale - 1.0) <= WORST_SCALE:
+            raise InputError(
+                f'the bar measures {bar / MM:.4g} mm instead of {BAR / MM:.0f} mm: print the sheet at 100 %, without '
+                '"fit to page"'
+            )
+        return replace(self, places=self.places * scale)
+
+    @classmethod
+    def of(cls, arm: Arm, text: str = '', mesh_path: str = '', paper: str = 'A4') -> Sheet:
+        """Return the sheet for an arm on a table: the nearest to the base of which all crosses can be touched.
+
+        text: of the URDF, for the outline; mesh_path: as for find_mesh. Raises InputError if there is none.
+        """
+        outline, floor = outline_of(arm, text, mesh_path) if text else (np.empty((0, 2)), 0.0)
+        length, width = PAPERS[paper]
+        best: tuple[int, Sheet] | None = None
+        for shift in SHIFTS:
+            for quarter in range(4):  # the arm may work to any side of its base
+                forward = np.round([math.cos(0.5 * math.pi * quarter), math.sin(0.5 * math.pi * quarter)])
+                front = float((outline @ forward).max(initial=0.0)) if len(outline) else ON_PAPER
+                near = front - ON_PAPER + shift
+                pose = np.eye(4)
+                pose[:2, :2] = np.column_stack([forward, [-forward[1], forward[0]]])
+                pose[:3, 3] = [*(forward * (near + 0.5 * length)), floor]
+                first = max(front + FREE, near + EDGE) - near - 0.5 * length
+                x, y = np.linspace(first, 0.5 * length - EDGE, 3), 0.5 * width - EDGE
+                places = np.array([[one, side, 0.0] for one in x for side in (-y, y)])
+                local = (outline - pose[:2, 3]) @ pose[:2, :2]
+                sheet = cls(places, pose, local, paper)
+                try:
+                    poses = Poses(TouchModel(arm, places, pose), FEW_SEEDS)
+                except InputError:
+                    continue
+                least = int(np.bincount(poses.crosses, minlength=len(places)).min())
+                if best is None or least > best[0]:
+                    best = least, sheet
+            if best is not None and best[0] >= ENOUGH:
+                break
+        if best is None:
+            raise InputError(f'{arm.name} can touch no sheet of {paper} on the plane of its base')
+        return best[1]
+
+    def draw(self, path: Path, title: str) -> None:
+        """Write the PDF."""
+        from matplotlib.figure import Figure  # takes a second to load
+
+        length, width = PAPERS[self.paper]
+        figure = Figure(figsize=(width / 0.0254, length / 0.0254))  # portrait: x of the sheet is up
+        page: Any = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        page.set(xlim=(0.5 * width, -0.5 * width), ylim=(-0.5 * length, 0.5 * length))
+        page.axis('off')
+        for number, (x, y, _) in enumerate(self.places, 1):
+            page.plot([y - 0.008, y + 0.008], [x, x], color='black', linewidth=0.5)
+            page.plot([y, y], [x - 0.008, x + 0.008], color='black', linewidth=0.5)
+            page.annotate(str(number), (y, x), (7, 7), textcoords='offset points', fontsize=12)
+        if len(self.outline):
+            closed = np.vstack([self.outline, self.outline[:1]])
+            page.plot(closed[:, 1], closed[:, 0], color='black', linewidth=1.0)
+        low, high = 0.5 * length - EDGE - BAR, 0.5 * length - EDGE
+        page.plot([0.0, 0.0], [low, high], color='black', linewidth=0.8)
+        for end in (low, high):
+            page.plot([-0.004, 0.004], [end, end], color='black', linewidth=0.8)
+        words = 'print at 100 %; this bar must measure 200.0 mm'
+        page.text(0.002, high - 0.5 * BAR, words, rotation=90, fontsize=8, va='center', ha='right')
+        page.text(-0.002, high - 0.5 * BAR, title, rotation=90, fontsize=8, va='center', ha='left')
+        figure.savefig(path, format='pdf')
+
+
+def outline_of(arm: Arm, text: str, mesh_path: str) -> tuple[Array, float]:
+    """Return the convex outline (k, 2) [m] of what stands on the table, in the base frame, and the table's z [m].
+
+    Of the links that no joint of the arm moves; empty, and the base's own plane, if the description shows none.
+    """
+    import trimesh  # takes half a second to load
+    from scipy.spatial import ConvexHull, QhullError
+
+    corners = []
+    for link, element in named(parse_xml(text, Reading()), 'link').items():
+        row, place = place_of(arm, link)
+        for visual in element.findall('visual') or element.findall('collision') if row == 0 else ():
+            try:
+                shape, mesh = shape_of(visual, {}, mesh_path)
+            except Exception:  # a mesh that is missing or cannot be read shows no outline
+                continue
+            if mesh is not None:
+                points = mesh[0]
+            elif shape['kind'] == 'box':
+                points = trimesh.creation.box(shape['size']).vertices
+            elif shape['kind'] == 'cylinder':
+                points = trimesh.creation.cylinder(*shape['size']).vertices
+            else:
+                continue  # a sphere stands on a point
+            pose = place @ shape['pose']
+            corners.append(points @ pose[:3, :3].T + pose[:3, 3])
+    points = np.vstack(corners) if corners else np.empty((0, 3))
+    floor = float(points[:, 2].min(initial=0.0)) if len(points) else 0.0
+    feet = points[points[:, 2] < floor + FOOT, :2]
+    try:
+        return feet[ConvexHull(feet).vertices], floor
+    except (QhullError, ValueError):
+        return np.empty((0, 2)), floor
