@@ -38,7 +38,7 @@ WRONG = 3.5  # noises of the prediction by all others: the touch was not at this
 WORST_LEFT_OUT = 20e-3  # [m] of a left-out touch in the figure for all
 BETTER = 0.9  # times the left-out miss of zeros and tool point: then frames are worth a new description
 STEPS, NOISES = 20, 4  # of Gauss-Newton, and estimates of the noise
-LARGEST_STEP = 3.0  # standard deviations
+LARGEST_STEP, CONVERGED = 3.0, 1e-4  # standard deviations
 FEWEST_TOUCHES, FEWEST_CROSSES = 8, 4
 LEAST_SPAN = math.radians(5.0)  # of each joint over all touches
 FARTHEST_ZERO = math.radians(15.0)
@@ -174,12 +174,12 @@ class TouchModel:
             parameters[self.pose][:3] = shift - up * (up @ shift)
         return parameters
 
-    def fit(self, touches: Touches, model: str) -> Fit:
-        """Return the estimate by model, one of MODELS, with its noise."""
+    def fit(self, touches: Touches, model: str, near: Fit | None = None) -> Fit:
+        """Return the estimate by model, one of MODELS, with its noise. near: where to begin, of nearly the same touches."""
         sigma = self.deviations(model)
         free = sigma > 0.0
         scale, start = sigma[free], self.start(touches)
-        parameters, noise = start.copy(), START_NOISE
+        parameters, noise = (start.copy(), START_NOISE) if near is None else (near.parameters.copy(), near.noise)
         for _ in range(NOISES):
             for _ in range(STEPS):
                 points, slopes = self.points(touches.q, parameters)
@@ -193,7 +193,7 @@ class TouchModel:
                 step = np.linalg.solve(normal, gradient)
                 largest = np.abs(step).max()
                 parameters[free] -= min(1.0, LARGEST_STEP / max(largest, 1e-12)) * step * scale
-                if largest < 1e-5:
+                if largest < CONVERGED:
                     break
             used = len(scale) - np.trace(np.linalg.inv(normal))
             left = max(misses.size - used, 0.25 * misses.size)
@@ -212,9 +212,10 @@ class TouchModel:
         everyone = np.arange(len(touches.q))
         while len(found) < len(everyone) // 4:
             worst, least = -1, WRONG
+            base = self.fit(touches.without(np.isin(everyone, list(found))), model)
             kept = [k for k in range(len(everyone)) if k not in found]
             for k in kept:
-                fit = self.fit(touches.without(np.isin(everyone, np.array([k, *found]))), model)
+                fit = self.fit(touches.without(np.isin(everyone, np.array([k, *found]))), model, base)
                 point, slopes = self.points(touches.q[[k]], fit.parameters)
                 miss = point[0] - self.places[touches.crosses[k]]
                 spread = slopes[0] @ fit.covariance @ slopes[0].T + fit.noise**2 * np.eye(3)
@@ -228,10 +229,10 @@ class TouchModel:
 
     def left_out(self, touches: Touches, model: str) -> float:
         """Return the root of the mean square miss [m] of each cross by the fit to all others."""
-        squares = []
+        squares, base = list[float](), self.fit(touches, model)
         for cross in np.unique(touches.crosses):
             mask = touches.crosses == cross
-            fit = self.fit(touches.without(mask), model)
+            fit = self.fit(touches.without(mask), model, base)
             misses = np.linalg.norm(self.misses(touches.without(~mask), fit.parameters), axis=1)
             squares += np.minimum(misses, WORST_LEFT_OUT).tolist()
         return float(np.sqrt(np.mean(np.square(squares))))
