@@ -126,7 +126,7 @@ def end_to_end(arm: TrueArm, parameters: Array, q: Array, rng: np.random.Generat
 def of_arm(task: Task, count: int) -> dict[str, list[Array]]:
     """Return figures of random true arms: misses [m] before and after, near the sheet and everywhere."""
     sheet = Sheet.of(task.arm)
-    model = TouchModel(task.arm, sheet.places, sheet.pose)
+    model = TouchModel(task.arm, sheet.places, sheet.pose)  # as if on its outline
     poses, weight = Poses(model), Weight(task.arm.robot, Path(task.path).read_text())
     names = task.arm.joint_names
     sample = task.arm.sample(np.random.default_rng(3), 200).tolist()

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.transform import Rotation
 
 from ik_node.checks import Array
 from ik_node.errors import InputError, quoted
 from ik_node.kernels.arrays import AXIS, OFFSET, PRISMATIC
 from ik_node.model.arm import Arm
+from ik_node.model.rotations import rotations, turned_by
 
 # Standard deviations of what is known before: of a low-cost arm that its owner has assembled.
 ZERO = math.radians(3.0)  # of the zero of a joint that turns
@@ -127,14 +127,14 @@ class TouchModel:
         for j, (row, error) in enumerate(zip(arm.joints, errors, strict=True)):
             befores.append(turn)
             point = point + turn @ (row[OFFSET] + error[:3])
-            turn = turn @ Rotation.from_rotvec(error[3:6]).as_matrix()
+            turn = turn @ turned_by(error[3:6])
             turneds.append(turn)
             pivots.append(point)
-            value = (q[:, j] + error[6])[:, None] * row[AXIS]
+            value = q[:, j] + error[6]
             if self.slides[j]:
-                point = point + np.einsum('kij,kj->ki', turn, value)
+                point = point + value[:, None] * (turn @ row[AXIS])
             else:
-                turn = turn @ Rotation.from_rotvec(value).as_matrix()
+                turn = turn @ rotations(row[AXIS], value)
         point = point + turn @ (arm.tool[:3] + parameters[self.tool])
         slopes = np.zeros((count, 3, len(parameters)))
         for j, (before, turned, pivot) in enumerate(zip(befores, turneds, pivots, strict=True)):
@@ -145,7 +145,7 @@ class TouchModel:
             columns[:, :, 6] = axis if self.slides[j] else np.cross(axis, point - pivot)
         slopes[:, :, self.tool] = turn
         shift, rotation = parameters[self.pose][:3], parameters[self.pose][3:]
-        frame = Rotation.from_rotvec(rotation).as_matrix() @ self.sheet[:3, :3]
+        frame = turned_by(rotation) @ self.sheet[:3, :3]
         lever = point - self.sheet[:3, 3] - shift
         slopes[:, :, self.pose.start : self.pose.start + 3] = -np.eye(3)
         slopes[:, :, self.pose.start + 3 :] = -np.cross(np.eye(3), lever[:, :, None], axis=1)
@@ -169,13 +169,13 @@ class TouchModel:
             frame = self.sheet[:3, :3]
             up = frame[:, 2]
             parameters[self.pose][3:] = turn * up
-            turned = Rotation.from_rotvec(turn * up).as_matrix()
+            turned = turned_by(turn * up)
             shift = frame @ points.mean(axis=0) - turned @ frame @ places.mean(axis=0)
             parameters[self.pose][:3] = shift - up * (up @ shift)
         return parameters
 
     def fit(self, touches: Touches, model: str, near: Fit | None = None) -> Fit:
-        """Return the estimate by model, one of MODELS, with its noise. near: where to begin, of nearly the same touches."""
+        """Return the estimate by model, one of MODELS, with its noise. near: of nearly the same touches, its start."""
         sigma = self.deviations(model)
         free = sigma > 0.0
         scale, start = sigma[free], self.start(touches)

@@ -16,30 +16,30 @@ from typing import Any
 import numpy as np
 import yaml
 from lxml import etree
-from scipy.spatial.transform import Rotation
+from transforms3d.euler import mat2euler
 
 from ik_node.checks import Array
 from ik_node.errors import InputError, join_names, path_text, quoted
 from ik_node.files import fields, list_of, mapping_of, number, one_of, read_file, switch, text, whole_number, write_file
 from ik_node.kernels.arrays import AXIS, OFFSET
+from ik_node.model.rotations import turned_by
 from ik_node.model.urdf.elements import Reading, named, parse_xml
 
 from .estimator import Calibration, Touches, TouchModel
+from .sheet import BAR, PAPERS, Sheet
 
 SHEET, TOOL = 'sheet', 'calibrated_tool'  # links that a calibrated description has besides
 HEADER = '# Touches of the crosses of a sheet, by ik_calibrate. Remove this file to begin again.\n'
 ONE = fields({'cross': whole_number(1), 'joints': mapping_of(number()), 'check': switch}, required=('cross', 'joints'))
-RECORD = fields(
-    {
-        'description': text,
-        'paper': one_of('A4', 'Letter'),
-        'bar': number(),
-        'date': text,
-        'zeros': mapping_of(number()),
-        'touches': list_of(ONE),
-    },
-    required=('description', 'paper', 'bar', 'touches'),
-)
+PRINTED = {
+    'paper': one_of(*PAPERS),
+    'crosses': list_of(list_of(number(), 2)),
+    'position': list_of(number(), 3),
+    'yaw': number(),
+    'outlined': switch,
+}
+REST = {'description': text, 'bar': number(), 'date': text, 'zeros': mapping_of(number()), 'touches': list_of(ONE)}
+RECORD = fields({'sheet': fields(PRINTED, required=PRINTED), **REST}, required=('sheet', *REST))
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,14 @@ class Touch:
 class Record:
     """The touches of one arm.
 
-    description: a digest of its URDF. bar [m]: as measured on the print. zeros [rad or m]: by joint, what its driver
-    adds to its positions since a calibration; the touches are as if it had done so before.
+    description: a digest of its URDF. sheet: as it was printed, and what its bar measures [m]. zeros [rad or m]: by
+    joint, what its driver adds to its positions since a calibration; the touches are as if it had done so before.
     """
 
     path: Path
     description: str
-    paper: str = 'A4'
-    bar: float = 0.2
+    sheet: Sheet
+    bar: float = BAR
     touches: list[Touch] = field(default_factory=list)
     zeros: dict[str, float] = field(default_factory=dict)
 
@@ -83,8 +83,21 @@ class Record:
             for touch in self.touches
         ]
         date = datetime.datetime.now().astimezone().isoformat(timespec='minutes')
-        content = {'description': self.description, 'paper': self.paper, 'bar': self.bar, 'date': date}
-        content |= {'zeros': self.zeros} if self.zeros else {}
+        pose = self.sheet.pose
+        printed = {
+            'paper': self.sheet.paper,
+            'crosses': np.round(self.sheet.places[:, :2], 6).tolist(),
+            'position': np.round(pose[:3, 3], 6).tolist(),
+            'yaw': math.atan2(pose[1, 0], pose[0, 0]),
+            'outlined': self.sheet.outlined,
+        }
+        content = {
+            'description': self.description,
+            'bar': self.bar,
+            'date': date,
+            'zeros': self.zeros,
+            'sheet': printed,
+        }
         write_file(self.path, HEADER + yaml.safe_dump({**content, 'touches': entries}, sort_keys=False))
 
     def move_zeros(self, zeros: dict[str, float]) -> None:
@@ -110,8 +123,8 @@ def record_path(arm: str) -> Path:
     return home / 'ik_node' / 'calibration' / f'{name}.yaml'
 
 
-def load_record(path: Path, description: str, count: int) -> Record:
-    """Return the touches in a YAML file; none if there is no such file. count: of crosses.
+def load_record(path: Path, description: str) -> Record | None:
+    """Return the touches in a YAML file, None if there is no such file.
 
     Raises InputError for a file that is damaged, or whose touches are of another description.
     """
@@ -119,7 +132,7 @@ def load_record(path: Path, description: str, count: int) -> Record:
         found = read_file(path, 'touches', RECORD)
     except InputError as error:
         if isinstance(error.__cause__, FileNotFoundError):
-            return Record(path, digest(description))
+            return None
         raise
     touches = [Touch(**entry) for entry in found['touches']]
     if found['description'] != digest(description):
@@ -127,16 +140,21 @@ def load_record(path: Path, description: str, count: int) -> Record:
             f'the {len(touches)} touches in {path_text(path)} were made with another description: remove the file to '
             'begin again'
         )
-    _check_crosses(path, touches, count)
-    return Record(path, found['description'], found['paper'], found['bar'], touches, found.get('zeros', {}))
+    printed, pose = found['sheet'], np.eye(4)
+    pose[:3, :3] = turned_by(np.array([0.0, 0.0, printed['yaw']]))
+    pose[:3, 3] = printed['position']
+    places = np.array([[*place, 0.0] for place in printed['crosses']])
+    sheet = Sheet(places, pose, printed['paper'], printed['outlined'])
+    _check_crosses(path, touches, len(places))
+    return Record(path, found['description'], sheet, found['bar'], touches, found['zeros'])
 
 
-def read_csv(path: Path, joint_names: tuple[str, ...], description: str, count: int) -> Record:
+def read_csv(path: Path, joint_names: tuple[str, ...], description: str, sheet: Sheet) -> Record:
     """Return the touches in a CSV file: columns cross, the joints [rad or m], and check (1: only compared).
 
-    count: of crosses. Raises InputError.
+    Raises InputError.
     """
-    record = Record(path, digest(description))
+    record = Record(path, digest(description), sheet)
     try:
         with path.open(newline='', encoding='utf-8') as stream:
             rows = csv.DictReader(stream)
@@ -153,7 +171,7 @@ def read_csv(path: Path, joint_names: tuple[str, ...], description: str, count: 
                 record.touches.append(touch)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f'cannot read {path_text(path)}: {error}') from None
-    _check_crosses(path, record.touches, count)
+    _check_crosses(path, record.touches, len(sheet.places))
     return record
 
 
@@ -181,13 +199,13 @@ def calibrated_description(model: TouchModel, description: str, found: Calibrati
         # that a displacement t and a rotation E become B^T t and B^T E B in the frame of the joint.
         turned = arm.link_in_base(joints[name].child, rests)[:3, :3]
         change = np.eye(4)
-        rotation = Rotation.from_rotvec(error[3:6])
+        rotation = turned_by(error[3:6])
         shift = error[:3]
         if zeros and joints[name].type == 'prismatic':
-            shift = shift + rotation.apply(error[6] * row[AXIS])
+            shift = shift + rotation @ (error[6] * row[AXIS])
         elif zeros:
-            rotation = rotation * Rotation.from_rotvec(error[6] * row[AXIS])
-        change[:3, :3], change[:3, 3] = turned.T @ rotation.as_matrix() @ turned, turned.T @ shift
+            rotation = rotation @ turned_by(error[6] * row[AXIS])
+        change[:3, :3], change[:3, 3] = turned.T @ rotation @ turned, turned.T @ shift
         _set_origin(elements[name], joints[name].origin @ change)
     tip = arm.link_in_base(arm.tip_link, rests)
     last = arm.joints[:, OFFSET].sum(axis=0)
@@ -202,7 +220,7 @@ def sheet_pose(model: TouchModel, parameters: Array) -> Array:
     """Return the estimated pose (4, 4) of the sheet's frame in that of the base."""
     pose = model.sheet.copy()
     shift, turn = parameters[model.pose][:3], parameters[model.pose][3:]
-    pose[:3, :3] = Rotation.from_rotvec(turn).as_matrix() @ pose[:3, :3]
+    pose[:3, :3] = turned_by(turn) @ pose[:3, :3]
     pose[:3, 3] += shift
     return pose
 
@@ -211,7 +229,7 @@ def _set_origin(joint: Any, pose: Array) -> None:
     origin = joint.find('origin')
     if origin is None:
         origin = etree.SubElement(joint, 'origin')
-    angles = Rotation.from_matrix(pose[:3, :3]).as_euler('xyz')  # fixed axes: roll, pitch, yaw of a URDF
+    angles = mat2euler(pose[:3, :3], 'sxyz')  # fixed axes: roll, pitch, yaw of a URDF
     for name, vector in (('xyz', pose[:3, 3]), ('rpy', angles)):
         origin.set(name, ' '.join(f'{value + 0.0:.9g}' for value in np.round(vector, 12)))
 

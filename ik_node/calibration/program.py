@@ -23,7 +23,7 @@ from ik_node.model.meshes import mesh_folder
 from ik_node.model.urdf.description import load_description
 
 from .estimator import BETTER, FRAMES, MODELS, Calibration, Fit, TouchModel
-from .files import SHEET, TOOL, Record, Touch, calibrated_description, load_record, read_csv, record_path
+from .files import SHEET, TOOL, Record, Touch, calibrated_description, digest, load_record, read_csv, record_path
 from .session import CHECKS, TOUCHES, Session, check_misses, report, still
 from .sheet import PAPERS, Sheet
 
@@ -44,7 +44,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser = arm_parser('ik_calibrate')
     group = parser.add_argument_group('calibration')
     group.add_argument('--sheet', type=Path, metavar='PDF', help='write the sheet to print, and end')
-    group.add_argument('--paper', choices=list(PAPERS), help='size of the sheet (default: A4)')
+    group.add_argument('--paper', choices=list(PAPERS), default='A4', help='size of the sheet (default: A4)')
     group.add_argument('--bar', type=float, metavar='MM', help='what the bar of the printed sheet measures [mm]')
     group.add_argument(
         '--touches',
@@ -71,23 +71,31 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     text = load_description(source, arguments.xacro_args)
     output = arguments.output or Path(f'{Path(source).name.partition(".")[0]}_calibrated.urdf')
     meshes = os.fspath(mesh_folder(source, text) or '')
+    table = arguments.touches and arguments.touches.suffix.lower() == '.csv'
+    path = record_path(arm.name) if table or arguments.touches is None else arguments.touches
+    record = load_record(path, text)
     if arguments.sheet:
         check_outputs([arguments.sheet], [source], arguments.overwrite)
-        Sheet.of(arm, text, meshes, arguments.paper or 'A4').draw(arguments.sheet, f'{arm.name}: {Path(source).name}')
+        if record is not None and record.touches:
+            raise InputError(
+                f'{path_text(path)} has touches of a sheet that was printed before: remove it to begin again'
+            )
+        sheet = Sheet.of(arm, text, meshes, arguments.paper)
+        sheet.draw(arguments.sheet, f'{arm.name}: {Path(source).name}')
+        Record(path, digest(text), sheet).store()
         say(f'{path_text(arguments.sheet)} is written. {STEPS.format(program="ik_calibrate", description=source)}')
         return 0
     warn(arm)
     if not (arguments.undo or arguments.check):
         check_outputs([output], [source], arguments.overwrite)
-    table = arguments.touches and arguments.touches.suffix.lower() == '.csv'
-    count = len(Sheet.of(arm, text, meshes).places)
     if table:
-        record = read_csv(arguments.touches, arm.joint_names, text, count)
-    else:
-        record = load_record(arguments.touches or record_path(arm.name), text, count)
-    _know_the_print(record, arguments)
-    sheet = Sheet.of(arm, text, meshes, record.paper).scaled(record.bar)
-    model = TouchModel(arm, sheet.places, sheet.pose, sheet.known)
+        sheet = Sheet.of(arm, text, meshes, arguments.paper) if record is None else record.sheet
+        record = read_csv(arguments.touches, arm.joint_names, text, sheet)
+    elif record is None:
+        raise InputError(f'no sheet of {arm.name} was printed: ik_calibrate {source} --sheet sheet.pdf')
+    if arguments.bar is not None:
+        _measured(record, arguments.bar * MM)
+    model = record.sheet.model(arm, record.bar)
     if table or arguments.solve:
         return _conclude(model, record, arguments, text, output, None)
     from .live import LiveArm  # needs ROS
@@ -104,15 +112,14 @@ def _calibrate(arguments: argparse.Namespace) -> int:
         return _conclude(model, record, arguments, text, output, live)
 
 
-def _know_the_print(record: Record, arguments: argparse.Namespace) -> None:
-    """Take paper and bar of the print. Raises InputError if touches were made on another one."""
-    paper, bar = arguments.paper or record.paper, record.bar if arguments.bar is None else arguments.bar * MM
-    if record.touches and (paper, bar) != (record.paper, record.bar) and record.path.suffix != '.csv':
+def _measured(record: Record, bar: float) -> None:
+    """Note what the bar of the print measures [m]. Raises InputError if touches were made with another one."""
+    if bar != record.bar and record.touches and record.path.suffix != '.csv':
         raise InputError(
-            f'the touches in {path_text(record.path)} were made on {record.paper}, bar {record.bar / MM:g} mm: '
-            'remove the file to begin again'
+            f'the touches in {path_text(record.path)} were made with a bar of {record.bar / MM:g} mm: remove the file '
+            'and print the sheet again'
         )
-    record.paper, record.bar = paper, bar
+    record.bar = bar
 
 
 def _touched(session: Session, live: LiveArm) -> bool:
@@ -147,9 +154,9 @@ def _ask(model: TouchModel, cross: int, q: Array, what: str) -> str:
         return 'q'
 
 
-def _few(model: TouchModel, live: LiveArm, crosses: Sequence[int]) -> Record | None:
+def _few(model: TouchModel, sheet: Sheet, live: LiveArm, crosses: Sequence[int]) -> Record | None:
     """Return a touch of each of crosses, from 1, that is not kept; None if the user stops."""
-    live_record = Record(Path(os.devnull), '')
+    live_record = Record(Path(os.devnull), '', sheet)
     for number, cross in enumerate(crosses, 1):
         while len(live_record.touches) < number:
             say(f'touch {number} of {len(crosses)}: put the tip on cross {cross}, each time from another side')
@@ -168,8 +175,8 @@ def _few(model: TouchModel, live: LiveArm, crosses: Sequence[int]) -> Record | N
     return live_record
 
 
-def _check(model: TouchModel, _: Record, found: Calibration, live: LiveArm, *_unused: object) -> int:
-    few = _few(model, live, (1, len(model.places) // 2 + 1, len(model.places)))
+def _check(model: TouchModel, record: Record, found: Calibration, live: LiveArm, *_unused: object) -> int:
+    few = _few(model, record.sheet, live, (1, len(model.places) // 2 + 1, len(model.places)))
     if few is None:
         return 0
     misses = check_misses(model, few, found.fit.parameters) / MM
@@ -179,7 +186,7 @@ def _check(model: TouchModel, _: Record, found: Calibration, live: LiveArm, *_un
 
 
 def _tool(model: TouchModel, record: Record, found: Calibration, live: LiveArm, text: str, output: Path) -> int:
-    few = _few(model, live, (len(model.places) // 2 + 1,) * TOOL_TOUCHES)
+    few = _few(model, record.sheet, live, (len(model.places) // 2 + 1,) * TOOL_TOUCHES)
     if few is None:
         return 0
     touches = few.of(model.arm.joint_names, check=True)

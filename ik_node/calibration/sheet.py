@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,30 +35,30 @@ MM = 1e-3
 class Sheet:
     """A printed sheet. Its frame is in the middle of the paper, x away from the base, z up.
 
-    places (c, 3) [m]: crosses. pose (4, 4): of the frame in that of the base. outline (k, 2) [m]: of the base, in the
-    sheet's frame; empty if the description does not show it. paper: one of PAPERS.
+    places (c, 3) [m]: crosses. pose (4, 4): of the frame in that of the base. paper: one of PAPERS. outlined: the
+    outline of the base is on it, and says where the base stands. outline (k, 2) [m]: to draw, in the sheet's frame.
     """
 
     places: Array
     pose: Array
-    outline: Array
     paper: str = 'A4'
+    outlined: bool = False
+    outline: Array = field(default_factory=lambda: np.empty((0, 2)))
 
     @property
     def known(self) -> tuple[float, ...]:
-        """Deviations of the pose, see TouchModel: the outline says where the base is, if it is on the paper."""
-        inside = np.abs(self.outline) < 0.5 * np.array(PAPERS[self.paper]) - 0.5 * EDGE
-        return ON_OUTLINE if inside.all(axis=1).sum() >= 2 else ANYWHERE
+        """Deviations of the pose, see TouchModel."""
+        return ON_OUTLINE if self.outlined else ANYWHERE
 
-    def scaled(self, bar: float) -> Sheet:
-        """Return the sheet as printed, bar [m]: what its bar really measures. Raises InputError beyond 2 %."""
+    def model(self, arm: Arm, bar: float = BAR) -> TouchModel:
+        """Return the model of touches by an arm; bar [m]: what the bar measures. Raises InputError beyond 2 %."""
         scale = bar / BAR
         if not abs(scale - 1.0) <= WORST_SCALE:
             raise InputError(
                 f'the bar measures {bar / MM:.4g} mm instead of {BAR / MM:.0f} mm: print the sheet at 100 %, without '
                 '"fit to page"'
             )
-        return replace(self, places=self.places * scale)
+        return TouchModel(arm, self.places * scale, self.pose, self.known)
 
     @classmethod
     def of(cls, arm: Arm, text: str = '', mesh_path: str = '', paper: str = 'A4') -> Sheet:
@@ -81,7 +81,8 @@ class Sheet:
                 x, y = np.linspace(first, 0.5 * length - EDGE, 3), 0.5 * width - EDGE
                 places = np.array([[one, side, 0.0] for one in x for side in (-y, y)])
                 local = (outline - pose[:2, 3]) @ pose[:2, :2]
-                sheet = cls(places, pose, local, paper)
+                printed = (np.abs(local) < 0.5 * np.array([length, width]) - 0.5 * EDGE).all(axis=1)
+                sheet = cls(places, pose, paper, bool(printed.sum() >= 2), local)
                 try:
                     poses = Poses(TouchModel(arm, places, pose), FEW_SEEDS)
                 except InputError:

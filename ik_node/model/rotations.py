@@ -23,3 +23,9 @@ def rotations(axes: Array, angles: Array) -> Array:
     cross = hat(axes)
     sine, versine = np.sin(angles)[:, None, None], (1.0 - np.cos(angles))[:, None, None]
     return np.eye(3) + sine * cross + versine * (cross @ cross)
+
+
+def turned_by(vector: Array) -> Array:
+    """Return the rotation (3, 3) by a rotation vector (3,) [rad]."""
+    angle = float(np.linalg.norm(vector))
+    return rotations(vector / max(angle, 1e-300), np.array([angle]))[0]

@@ -45,6 +45,7 @@ from ik_node.ros.run import ClosableNode, SideNode, run
 from ik_node.settings import parameter
 from ik_node.steady import steady
 
+from .calibration import CalibrationView
 from .drive import Drive
 from .events import Events
 from .leader import LeaderView
@@ -378,6 +379,7 @@ class ViewerNode(ClosableNode):
             Recordings(page, self._settings.recordings),
             Servos(page, self._panel.card.show_alarm),
             LeaderView(page),
+            CalibrationView(page),
         ]
         if self._settings.description_file:
             lengths = LinkLengths.read(self._settings.description_file, self._settings.arguments())

@@ -50,10 +50,10 @@ def test_a_sheet_has_the_outline_and_rejects_a_wrong_scale(tmp_path):
     assert SHEET.known == ON_OUTLINE
     corners = SHEET.outline @ SHEET.pose[:2, :2].T + SHEET.pose[:2, 3]
     assert np.ptp(corners, axis=0).min() > 0.03
-    assert SHEET.scaled(0.201).places == pytest.approx(1.005 * SHEET.places)
+    assert SHEET.model(ARM, 0.201).places == pytest.approx(1.005 * SHEET.places)
     for bar in (0.196, 0.2041, float('nan')):
         with pytest.raises(InputError, match=r'the bar measures .* mm instead of 200 mm'):
-            SHEET.scaled(bar)
+            SHEET.model(ARM, bar)
     assert Sheet.of(ARM).known[0] > 0.1
     for paper, (length, width) in PAPERS.items():
         SHEET.draw(tmp_path / 'sheet.pdf', 'title')
@@ -64,29 +64,33 @@ def test_a_sheet_has_the_outline_and_rejects_a_wrong_scale(tmp_path):
 
 def test_touches_are_kept_and_go_on_another_day(tmp_path):
     path = tmp_path / 'touches.yaml'
-    session = Session(MODEL, load_record(path, TEXT, 6))
+    assert load_record(path, TEXT) is None
+    session = Session(MODEL, Record(path, digest(TEXT), SHEET, 0.199))
     assert session.undo() is None
     for number in range(3):
         todo = session.next()
         assert not todo.check
         session.touch(todo.cross, [todo.q] * 5)
-        assert len(load_record(path, TEXT, 6).touches) == number + 1
-    again = Session(MODEL, load_record(path, TEXT, 6))
+        assert len(load_record(path, TEXT).touches) == number + 1
+    again = Session(MODEL, load_record(path, TEXT))
+    np.testing.assert_allclose(again.record.sheet.places, SHEET.places, atol=1e-6)
+    np.testing.assert_allclose(again.record.sheet.pose, SHEET.pose, atol=1e-6)
+    assert (again.record.bar, again.record.sheet.known) == (0.199, SHEET.known)
     assert again.record.touches == session.record.touches
     assert again.undo() == session.record.touches[-1]
-    assert len(load_record(path, TEXT, 6).touches) == 2
+    assert len(load_record(path, TEXT).touches) == 2
     with pytest.raises(InputError, match='made with another description'):
-        load_record(path, TEXT + ' ', 6)
+        load_record(path, TEXT + ' ')
     path.write_text(path.read_text().replace('cross: ', 'cross: 7'))
     with pytest.raises(InputError, match='is not on the sheet, it has 1 to 6'):
-        load_record(path, TEXT, 6)
+        load_record(path, TEXT)
     path.write_text('touches: 5\n')
     with pytest.raises(InputError, match=r'touches\.yaml'):
-        load_record(path, TEXT, 6)
+        load_record(path, TEXT)
 
 
 def test_the_last_touches_are_only_compared(tmp_path):
-    session = Session(MODEL, Record(tmp_path / 'touches.yaml', digest(TEXT)))
+    session = Session(MODEL, Record(tmp_path / 'touches.yaml', digest(TEXT), SHEET))
     while not session.done:
         todo = session.next()
         kept = session.touch(todo.cross, [todo.q] * 5)
@@ -108,12 +112,12 @@ def test_a_touch_is_refused_while_the_arm_moves(seen, named):
 
 
 def test_zeros_in_the_driver_are_added_to_the_touches_that_are_kept(tmp_path):
-    record = Record(tmp_path / 'touches.yaml', digest(TEXT), touches=[Touch(1, {'a': 0.5, 'b': 1.0})])
+    record = Record(tmp_path / 'touches.yaml', digest(TEXT), SHEET, touches=[Touch(1, {'a': 0.5, 'b': 1.0})])
     record.move_zeros({'a': 0.1})
-    assert load_record(record.path, TEXT, 6).zeros == {'a': 0.1}
+    assert load_record(record.path, TEXT).zeros == {'a': 0.1}
     assert record.touches[0].joints == pytest.approx({'a': 0.6, 'b': 1.0})
     record.move_zeros({'a': -0.1})
-    assert load_record(record.path, TEXT, 6).zeros == {}
+    assert load_record(record.path, TEXT).zeros == {}
     assert record.touches[0].joints == pytest.approx({'a': 0.5, 'b': 1.0})
 
 
@@ -153,8 +157,15 @@ def test_wrong_arguments_are_rejected_in_one_line(tmp_path):
         (['--touches', 'empty.csv'], 'has no column "shoulder_pan"'),
         (['--touches', 'text.csv'], 'line 2: not all its columns are numbers'),
         (['--touches', 'none.csv'], 'none.csv'),
+        (['--solve'], 'no sheet of so101_like was printed'),
+    ):
+        check_rejected(ran(program, FILE, *given), named)
+    assert ran(program, FILE, '--sheet', 'sheet.pdf').code == 0
+    assert (tmp_path / 'sheet.pdf').stat().st_size > 1000
+    for given, named in (
         (['--solve'], 'at least 8 touches of 4 crosses are needed, got 0'),
         (['--solve', '--bar', '190'], 'the bar measures 190 mm'),
+        (['--sheet', 'sheet.pdf'], 'exists already'),
     ):
         check_rejected(ran(program, FILE, *given), named)
 
@@ -163,7 +174,7 @@ def test_wrong_arguments_are_rejected_in_one_line(tmp_path):
 def test_nothing_is_written_where_nothing_is_better(tmp_path):
     poses = Poses(MODEL)
     rows = [int(np.flatnonzero(poses.crosses == k % 6)[7 * (k // 6)]) for k in range(12)]
-    record = Record(tmp_path / 'kept.yaml', digest(TEXT))
+    record = Record(tmp_path / 'kept.yaml', digest(TEXT), SHEET)
     touches = touched(np.zeros(MODEL.pose.stop), poses.q[rows], poses.crosses[rows])
     for cross, q in zip(touches.crosses.tolist(), touches.q.tolist(), strict=True):
         record.touches.append(Touch(cross + 1, dict(zip(ARM.joint_names, q, strict=True))))

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from ik_node import Arm
-from ik_node.calibration.estimator import Touches, TouchModel
+from ik_node.calibration.estimator import Touches
 from ik_node.calibration.sheet import Sheet
 from ik_node.model.urdf.description import load_description
 from ik_node.startup.arguments import URDF
@@ -17,7 +17,7 @@ FILE = URDF / 'so101_like.urdf.xacro'
 TEXT = load_description(FILE)
 ARM = Arm.from_urdf(TEXT, 'tool0', tool_axis='z')
 SHEET = Sheet.of(ARM, TEXT)
-MODEL = TouchModel(ARM, SHEET.places, SHEET.pose, SHEET.known)
+MODEL = SHEET.model(ARM)
 
 
 def errors(seed: int, frames: float = 1.0, zeros: float = 3.0) -> np.ndarray:
