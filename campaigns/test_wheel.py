@@ -69,6 +69,15 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
+def test_the_kernels_of_the_wheel_call_the_functions_of_math_that_python_calls(wheel):
+    """Zig has some of its own, with other last bits, and links them all if one part of its runtime is used."""
+    files = zipfile.ZipFile(wheel)
+    for name in (name for name in files.namelist() if name.endswith('.so')):
+        symbols = files.read(name)  # stripped: the names left are those of what is called in libraries
+        for function in (b'sin', b'cos', b'tan', b'acos', b'asin', b'atan2', b'exp', b'log', b'pow', b'hypot'):
+            assert b'\0' + function + b'\0' in symbols, (name, function)
+
+
 def installed(wheel: Path, python: str, folder: Path, extras: str = '') -> Path:
     """Return the folder with the programs of a new environment that has the wheel."""
     run(python, '-m', 'venv', folder / 'empty', folder=folder)

@@ -383,6 +383,7 @@ def descend_by_transpose(
     for k in range(tools.shape[0]):
         lengths[k] = 0.0
     clip(q, limits)
+    copy(q, best)  # the result where no cost is a number
     least, mark = inf, inf
     iteration = 0
     while True:

@@ -13,6 +13,7 @@ from kernel_calls import differences, outcome, plain, recorded
 
 from ik_node import kernels
 from ik_node.kernels import native
+from ik_node.kernels.emit.module import signature
 
 pytestmark = pytest.mark.slow
 # Plain Python takes minutes for one call of these: the first one is compared.
@@ -64,3 +65,19 @@ def test_odd_numbers_agree_too(calls, name):
             tried += 1
             assert differences(expected, outcome(compiled, spoilt)) == [], name
     assert tried > 20
+
+
+SEARCHES = [name for name in sorted(kernels.KERNELS) if name.startswith(('search_', 'local_'))]
+
+
+# In plain Python, ccd and fabrik refuse floor(nan).
+@pytest.mark.parametrize('name', [name for name in SEARCHES if not name.endswith(('_ccd', '_fabrik'))])
+def test_from_a_start_of_nan_nothing_comes_out_that_scratch_memory_held(calls, name, monkeypatch):
+    given = [x.copy() if isinstance(x, np.ndarray) else x for x in calls[name][0]]
+    given[list(signature(plain(name))).index('q')][0] = np.nan
+    found = []
+    for held in (3, 5):
+        monkeypatch.setattr(np, 'empty', lambda shape, dtype=float, held=held: np.full(shape, held, dtype))
+        found.append(outcome(plain(name), tuple(given)))
+        monkeypatch.undo()
+    assert differences(*found) == []

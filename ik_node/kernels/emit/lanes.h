@@ -162,3 +162,21 @@ IKL_INLINE ikL_f ikL_atan2(ikL_f y, ikL_f x, ikL_i m)
     if (__builtin_expect(ikL_any(rare), 0)) return ikL_by_atan2(y, x, rare, angle);
     return angle;
 }
+
+/* Whether processor and system have such vectors. __builtin_cpu_supports would make zig link all of its runtime, with a
+   sin, cos, tan, exp and log that differ in last bits from those of the system, which Python calls. */
+static bool ikL_supported(void)
+{
+    static int known; /* 1 no, 2 yes: cpuid takes long in a virtual machine */
+    const unsigned state = LANES == 4 ? 0x6 : 0xe6; /* registers that the system keeps: XMM and YMM, all of ZMM too */
+    unsigned a, b, c, d, kept, high;
+    if (known) return known == 2;
+    bool has = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_OSXSAVE) && (c & bit_FMA);
+    if (has) {
+        __asm__("xgetbv" : "=a"(kept), "=d"(high) : "c"(0));
+        has = (kept & state) == state && __get_cpuid_count(7, 0, &a, &b, &c, &d);
+    }
+    has = has && (b & (LANES == 4 ? bit_AVX2 : bit_AVX512F));
+    known = 1 + has;
+    return has;
+}

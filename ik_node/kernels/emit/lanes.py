@@ -631,16 +631,16 @@ def lane_source(kernels: Mapping[str, FunctionType], scalars: Mapping[str, Funct
         + body.replace('ikL_', f'ik{lanes}_').replace('IKL_', f'IK{lanes}_')
         for lanes, target in TARGETS.items()
     ]
-    return '\n'.join(['#if defined(__x86_64__)', '#include <immintrin.h>', *widths, '#endif', *dispatchers])
+    start = '#if defined(__x86_64__)', '#include <cpuid.h>', '#include <immintrin.h>'
+    return '\n'.join([*start, *widths, '#endif', *dispatchers])
 
 
 def _dispatcher(scalar: Function, name: str, texts: Sequence[str], fits: str) -> str:
     """Return the function of C that calls the widest kernel for arguments that fit, or else the scalar one."""
     lines = [scalar.head.replace(scalar.name, f'{scalar.name}_wide'), '{', '#if defined(__x86_64__)']
-    for lanes, target in TARGETS.items():
-        has = ' && '.join(f'__builtin_cpu_supports("{feature}")' for feature in target.split(','))
+    for lanes in TARGETS:
         given = ', '.join(['1', *texts[1:]])
         call = f'{name.replace("ikL_", f"ik{lanes}_")}({given}); return {lanes};'
-        lines.append(f'    if ({texts[0]} >= {lanes} && {has} && {fits}) {{ {call} }}')
+        lines.append(f'    if ({texts[0]} >= {lanes} && ik{lanes}_supported() && {fits}) {{ {call} }}')
     given = ', '.join([*(['A'] if scalar.needs_arena else []), *map(scalar.c_name, scalar.parameters)])
     return '\n'.join([*lines, '#endif', f'    return {scalar.name}({given});', '}'])
