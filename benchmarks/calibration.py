@@ -21,7 +21,7 @@ from ik_node.model.inertia import Weight
 
 ARMS = 100
 TOUCHES = 15
-NAMES = 'so101', 'so100', 'koch_v1_1', 'px150', 'omx_f', 'moveo'
+NAMES = 'so101', 'so100#1', 'koch_v1_1', 'px150', 'omx_f', 'moveo'
 DEGREE = math.radians(1.0)
 TICK = 2.0 * math.pi / 4096.0
 SEEN, REST = 0.05 * DEGREE, 0.15 * DEGREE  # noise of an encoder; how far joints rest from where they were sent

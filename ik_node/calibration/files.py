@@ -213,6 +213,7 @@ def calibrated_description(model: TouchModel, description: str, found: Calibrati
     point[:3, 3] = tip[:3, :3].T @ (last + arm.tool[:3] + found.fit.parameters[model.tool] - tip[:3, 3])
     _add_link(root, arm.tip_link, TOOL, point)
     _add_link(root, arm.base_link, SHEET, sheet_pose(model, found.fit.parameters))
+    root.set('name', f'{arm.name}_calibrated_{datetime.date.today():%Y%m%d}')  # taught programs note it
     return str(etree.tostring(root, encoding='unicode', pretty_print=True))
 
 

@@ -19,10 +19,13 @@ from ik_node.checks import Array
 from ik_node.console import run, say, without_ros
 from ik_node.errors import InputError, path_text
 from ik_node.files import write_file
+from ik_node.model.arm import Arm
 from ik_node.model.meshes import mesh_folder
 from ik_node.model.urdf.description import load_description
+from ik_node.solver.goal import Goal
+from ik_node.solver.solver import IkSolver
 
-from .estimator import BETTER, FRAMES, MODELS, Calibration, Fit, TouchModel
+from .estimator import BETTER, MODELS, Calibration, Fit, TouchModel
 from .files import SHEET, TOOL, Record, Touch, calibrated_description, digest, load_record, read_csv, record_path
 from .session import CHECKS, TOUCHES, Session, check_misses, report, still
 from .sheet import PAPERS, Sheet
@@ -32,7 +35,9 @@ if TYPE_CHECKING:
 
 MM = 1e-3
 TOOL_TOUCHES = 4
-DIRECTION_TOLERANCE = 0.02  # rad: half a degree of tilt in each of a few axes
+NO_TILT = 1e-3  # rad: the default direction_tolerance
+LARGEST_TILT = 0.2  # rad
+TILTED = 100  # goals
 KEYS = 'Enter: touch, u: undo the last touch, q: go on another day'
 STEPS = """Print it at 100 %, without "fit to page", and measure the bar: if it is not 200.0 mm long, say so by --bar.
 Put the arm on its outline, tape the sheet and clamp the base. Clamp a pencil or a screw with a sharp tip in the jaws.
@@ -242,15 +247,27 @@ def _undo(record: Record, live: LiveArm) -> int:
 
 def _write(model: TouchModel, found: Calibration, text: str, output: Path, *, zeros: bool) -> None:
     """Write the calibrated description, and say how to use it."""
-    write_file(output, calibrated_description(model, text, found, zeros))
+    description = calibrated_description(model, text, found, zeros)
+    write_file(output, description)
     axis = ','.join(f'{value:.4g}' for value in model.arm.tool_axis)
     say(
         f'{path_text(output)} is written, with the links {TOOL} at the tip and {SHEET} amid the crosses. Use it:\n'
-        f'  ik_node ... description_file:={output} tip_link:={TOOL} tool_axis:={axis}'
-        + (f' direction_tolerance:={DIRECTION_TOLERANCE}' if found.model == FRAMES else '')
+        f'  ik_demo --description-file {output} --tip-link {TOOL} --tool-axis={axis}\n'
+        f'  ros2 launch ik_node arm.launch.py description_file:={output} tip_link:={TOOL} tool_axis:={axis}'
     )
-    if found.model == FRAMES:
+    if (tilt := _tilt(model, description)) > NO_TILT:
         say(
-            f'Its axes are tilted as those of the real arm are, which may not reach a direction such as straight down '
-            f'exactly: allow {DIRECTION_TOLERANCE} rad.'
+            'The axes of the real arm are tilted, so that at most places it can point only nearly in the direction '
+            f'that you want: set the parameter direction_tolerance to {math.ceil(tilt / 0.005) * 0.005:.3f} rad.'
         )
+
+
+def _tilt(model: TouchModel, description: str) -> float:
+    """Return how far [rad] the real arm points off, 19 times in 20, where the arm of the model points exactly."""
+    arm = Arm.from_urdf(description, TOOL, tool_axis=model.arm.tool_axis, base_link=model.arm.base_link)
+    solver, errors = IkSolver(arm, direction_tolerance=NO_TILT), list[float]()
+    for q in model.arm.sample(np.random.default_rng(0), TILTED):
+        found = solver.solve(Goal(*model.arm.fk(q)), q)
+        if found.position_error < 0.1 * MM and found.direction_error < LARGEST_TILT:  # else it is another posture
+            errors.append(found.direction_error)
+    return float(np.percentile(errors, 95.0)) if errors else 0.0

@@ -39,6 +39,7 @@ def test_the_calibrated_description_moves_as_the_arm_does(zeros):
     for q in ARM.sample(np.random.default_rng(1), 10):
         point = (arm.fk(q)[0] - pose[:3, 3]) @ pose[:3, :3]
         np.testing.assert_allclose(point, MODEL.points(q[None], parameters)[0][0], atol=1e-8)
+    assert arm.name.startswith(f'{ARM.name}_calibrated_20')
     rests = dict.fromkeys(ARM.joint_names, 0.0)
     np.testing.assert_allclose(arm.link_in_base('sheet', rests), pose, atol=1e-8)
     again = TouchModel(arm, SHEET.places, SHEET.pose)
