@@ -139,7 +139,7 @@ def nearest_in_lanes(
         if isnan(goal[DIRECTION]) or outside(limits, seed, False):
             continue
         least, clear, regular = nearest_candidate(form, limits, goal, options, seed, work, rows, best)
-        if not regular or not clear > TIE or not abs(least - 0.5 * FULL_TURN) > TIE:
+        if not regular or not least < inf or not clear > TIE or not abs(least - 0.5 * FULL_TURN) > TIE:
             continue
         if least > 0.5 * STAYED and may_be_near(form, goal, seed, 2.0 * TIGHT * form[KIND, SIZE]):
             continue

@@ -9,10 +9,11 @@ import math
 import numpy as np
 import pytest
 from cases import shared_cases, shipped_cases
+from kernel_calls import plain
 
 from ik_node import IkSolver, kernels
 from ik_node.kernels import native
-from ik_node.kernels.arrays import SWITCHES
+from ik_node.kernels.arrays import LINK1, LINK2, SWITCHES
 from ik_node.kernels.build import BuildError, compile_module, compiler
 from ik_node.kernels.emit.expressions import UnsupportedError
 from ik_node.kernels.emit.lanes import TARGETS
@@ -275,3 +276,20 @@ def test_neighbours_change_no_bit(lanes):
     order = np.random.default_rng(1).permutation(200)
     for one, other in zip(answers(case, 200, lanes, order)[:3], kept[:3], strict=True):
         assert one.tobytes() == other[order].tobytes()
+
+
+def test_without_a_candidate_nothing_is_solved(monkeypatch):
+    """Not even where scratch memory still holds a solution."""
+    arm = next(case for case in shipped_cases() if case.label == 'seed_arm').arm()
+    solver, q = IkSolver(arm), arm.sample(np.random.default_rng(3), 1)
+    form, goals = recognise(arm).constants.copy(), np.full((1, 9), np.nan)
+    goals[0, :6] = np.concatenate(arm.fk(q[0]))
+    search = solver._pipeline.search
+    given = *search._model, form, goals, search.options[:SWITCHES], np.array([arm.middle])
+    monkeypatch.setattr(np, 'empty', lambda shape, dtype=float: q[0].copy() if shape == 5 else np.zeros(shape, dtype))
+    for links, expected in ((form[[LINK1, LINK2]], True), (0.0, False)):
+        form[[LINK1, LINK2]] = links
+        solved = np.zeros(1, dtype=bool)
+        with np.errstate(divide='ignore'):
+            plain('nearest_in_lanes')(1, *given, np.zeros((1, 5)), np.zeros((1, 2)), solved)
+        assert solved[0] == expected
