@@ -29,7 +29,6 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PointStamped, PoseArray, PoseStamped, PoseWithCovarianceStamped
 from numpy.typing import ArrayLike
 from rclpy.qos import QoSProfile
-from std_srvs.srv import Trigger
 
 from ik_node.arguments import PlainParser, add_goal
 from ik_node.checks import Array, count_in, unit_vector, vector3, yaml_number
@@ -164,6 +163,10 @@ class ArmClient:
         axis = None if direction is None else unit_vector('direction', direction)
         if (line or cone) and axis is None:
             raise InputError(f'{"a line" if line else "a cone"} needs a direction')
+        if not (0.0 <= cone <= math.pi and 0.0 <= tolerance <= 1.0):
+            raise InputError(
+                f'a cone is from 0 to pi [rad], and a tolerance from 0 to 1 [m], got {cone!r} and {tolerance!r}'
+            )
         if line and (cone or tolerance):
             raise InputError('a line has no cone and no tolerance')
         with self._call():
@@ -414,14 +417,9 @@ class ArmClient:
 
     def _trigger(self, name: str) -> Result:
         """Call a service of ik_node."""
-        client = self._node.create_client(Trigger, f'{ARM}/{self._prefix}{name}')
-        try:
-            self._spinner.wait(client.service_is_ready, f'{ABSENT}: there is no service {client.srv_name}')
-            future = client.call_async(Trigger.Request())
-            self._spinner.wait(future.done, SILENT)
-        finally:
-            self._node.destroy_client(client)
-        return Result(future.result().success, name, future.result().message)
+        service = f'{ARM}/{self._prefix}{name}'
+        response = self._spinner.call(service, f'{ABSENT}: there is no service {service}', SILENT)
+        return Result(response.success, name, response.message)
 
     def _on_status(self, status: DiagnosticStatus) -> None:
         report = report_values(status)

@@ -22,6 +22,7 @@ from rclpy.logging import get_logger
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.signals import SignalHandlerOptions
+from std_srvs.srv import Trigger
 
 from ik_node.console import ENDING, SignalFlag
 from ik_node.errors import IkError, InputError, escaped
@@ -272,6 +273,17 @@ class Spinner:
             if steady() > end:
                 raise InputError(otherwise)
             self.spin(0.1)
+
+    def call(self, service: str, absent: str, silent: str) -> Trigger.Response:
+        """Call a service. Raises InputError with a sentence if there is none, or if it does not respond."""
+        client = self._node.create_client(Trigger, service)
+        try:
+            self.wait(client.service_is_ready, absent)
+            future = client.call_async(Trigger.Request())
+            self.wait(future.done, silent)
+        finally:
+            self._node.destroy_client(client)
+        return future.result()
 
     def _interrupt(self, *_: object) -> None:
         if self._inside:

@@ -74,6 +74,13 @@ def test_the_gripper_opens_and_closes(arm: ArmClient, client: Client):
             arm.gripper(opening)
 
 
+@pytest.mark.parametrize('room', [{'cone': -0.1}, {'cone': 3.2}, {'cone': math.nan}, {'tolerance': -0.01}])
+def test_a_cone_or_a_tolerance_that_is_none_is_refused(arm: ArmClient, room: dict[str, float]):
+    """A message has their squares, which have no sign."""
+    with pytest.raises(InputError, match='a cone is from 0 to pi'):
+        arm.move(PLACE, (0, 0, -1), **room)
+
+
 def test_a_slower_move_leaves_the_speed_as_it_was(arm: ArmClient, client: Client):
     fast = client.served.get_parameter('speed_scaling').value
     seen = []

@@ -7,11 +7,9 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticStatus
-from std_srvs.srv import Trigger
 
 from ik_node.arguments import PlainParser
 from ik_node.console import run, say, without_ros
@@ -40,26 +38,23 @@ class Services:
 
     def call(self, name: str) -> tuple[bool, str]:
         """Call a service and return whether it has done so, and its message. Raises InputError without ik_node."""
-        client = self._node.create_client(Trigger, self._prefix + name)
-        self._wait(client.service_is_ready, f'there is no service {client.srv_name}')
-        future = client.call_async(Trigger.Request())
-        self._wait(future.done, 'it does not respond')
-        return future.result().success, future.result().message
+        service = self._prefix + name
+        absent, silent = _not_running(f'there is no service {service}'), _not_running('it does not respond')
+        response = self._spinner.call(service, absent, silent)
+        return response.success, response.message
 
     def status(self) -> DiagnosticStatus:
         """Return the last report of ik_node. Raises InputError without ik_node."""
         reports: list[DiagnosticStatus] = []
         topic = f'{self._prefix}status'
         subscribe(self._node, DiagnosticStatus, topic, reports.append, LATCHED)
-        self._wait(lambda: reports, f'nothing is published on {topic}')
+        self._spinner.wait(lambda: reports, _not_running(f'nothing is published on {topic}'))
         return reports[-1]
 
-    def _wait(self, condition: Callable[[], Any], otherwise: str) -> None:
-        self._spinner.wait(
-            condition,
-            f'{ARM} is not running in {DOMAIN}={os.environ.get(DOMAIN, "0")}: {otherwise}. '
-            'Start it first (ik_demo does)',
-        )
+
+def _not_running(why: str) -> str:
+    domain = os.environ.get(DOMAIN, '0')
+    return f'{ARM} is not running in {DOMAIN}={domain}: {why}. Start it first (ik_demo does)'
 
 
 def stop(given: Sequence[str] | None = None) -> int:
