@@ -315,8 +315,9 @@ class GripperControls:
 
     def _show(self, report: Mapping[str, str]) -> None:
         state = report.get('state', '')
-        for control in (self._slider, self._buttons):
-            update(control, visible=True)
+        if report.get('joint'):  # not of a rejection, which an arm without a gripper answers too
+            for control in (self._slider, self._buttons):
+                update(control, visible=True)
         update(self._slider, label=f'{self._name} [%]' if state == 'idle' else f'{self._name} [%]: {state}')
         if not (math.isnan(self._remote.opening) or self._events.pending(self._slider)):
             update(self._slider, value=round(100.0 * min(max(self._remote.opening, 0.0), 1.0)))

@@ -181,10 +181,13 @@ def test_a_gripper_has_a_slider_and_two_buttons(robot: RobotSide, page: Page) ->
     robot.node.create_subscription(Float64, 'ik_node/gripper', lambda message: openings.append(message.data), 10)
     status = robot.node.create_publisher(DiagnosticStatus, 'ik_node/gripper_status', LATCHED)
 
-    def tell(state: str, opening: float) -> None:
-        values = {'state': state, 'opening': str(opening), 'target': str(opening)}
+    def tell(state: str, opening: float, joint: str = 'finger') -> None:
+        values = {'state': state, 'opening': str(opening), 'target': str(opening), 'joint': joint}
         status.publish(DiagnosticStatus(values=[KeyValue(key=key, value=value) for key, value in values.items()]))
 
+    tell('rejected', 0.31, joint='')
+    page.run(0.2)
+    assert not page.control('')['visible'], 'an arm without one rejects the openings of other programs'
     tell('holding', 0.31)
     page.wait(lambda: slider(page, 'Gripper [%]: holding') == 31, 'what it does')
     page.choose('Gripper [%]: holding', 60)
