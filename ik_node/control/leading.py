@@ -35,7 +35,7 @@ DIGITS = 6  # of goals: a leader at rest repeats them exactly
 PICKED, GRIPPED = 0.1, 0.01  # of the stroke: the grippers agree, and by which an opening differs from the last one
 POSTURES = 8  # at which two geometries are compared
 ALIKE = 0.05  # share of the reach by which joints of the same geometry may be elsewhere
-TILT = 0.15  # difference of the cosines between two of their axes
+TILT = 0.15  # [rad] by which their axes may point elsewhere
 TURN = 2.0 * math.pi
 TOPIC = 'leader/joint_states'
 
@@ -93,21 +93,23 @@ class LeaderSettings:
 def difference(one: Arm, other: Arm) -> str:
     """Return why joint positions of one arm do not put another into the same shape; '' if they do.
 
-    Distances between joints and angles between their axes are compared at the same positions, so that another zero is
-    another geometry. They do not depend on frames, nor on what the arms carry.
+    Joints and their axes are laid onto each other at the same positions, by a rotation (Kabsch 1976), so that another
+    zero or another sense of rotation is another geometry. Frames of bases and what the arms carry do not matter.
     """
     if sorted(one.joint_names) != sorted(other.joint_names) or len(one.joints) != len(other.joints):
         return f'its joints are {join_names(one.joint_names)}, those of the follower {join_names(other.joint_names)}'
-    order = [other.joint_names.index(name) for name in one.joint_names]
+    order, m = [other.joint_names.index(name) for name in one.joint_names], len(one.joints)
     for q in other.sample(np.random.default_rng(0), POSTURES):
-        found = []
-        for arm, joints in ((one, q[order]), (other, q)):
-            m, frames = len(arm.joints), arm.frames(joints)
-            apart = np.linalg.norm(frames[m : 2 * m, None] - frames[None, m : 2 * m], axis=2)
-            found.append((apart / other.reach, frames[:m] @ frames[:m].T))
-        if np.abs(found[0][0] - found[1][0]).max() > ALIKE:
+        rows, others = (
+            np.vstack([frames[:m], (frames[m : 2 * m] - frames[m]) / other.reach])
+            for frames in (one.frames(q[order]), other.frames(q))
+        )
+        U, _, V = np.linalg.svd(rows.T @ others)
+        U[:, 2] *= np.linalg.det(U @ V)  # else it may be a reflection, which lays mirrored arms onto each other
+        off = np.linalg.norm(rows @ U @ V - others, axis=1)
+        if off[m:].max() > ALIKE:
             return 'its links or the zeros of its joints differ from those of the follower'
-        if np.abs(found[0][1] - found[1][1]).max() > TILT:
+        if off[:m].max() > TILT:
             return 'its axes or the zeros of its joints differ from those of the follower'
     return ''
 
@@ -116,8 +118,9 @@ class Leader:
     """Decides when the follower follows, and where to. Not thread-safe.
 
     by_joints: joint by joint, else by its tool, for the reason `unlike`. wanted: the operator wants the follower to
-    follow; by_joints it is so from the beginning. following: it does. condition: a sentence on that. far: by joint,
-    by how much the leader must turn [rad or m] before it begins.
+    follow. By joints it is so from the beginning; else that is the clutch, which does not wait: it opens if anything is
+    in the way. following: it does. condition: a sentence on that. far: by joint, by how much the leader must turn
+    [rad or m] before it begins.
     """
 
     def __init__(
@@ -127,6 +130,7 @@ class Leader:
         self.follower, self.arm, self._settings = follower, leader or follower, settings
         self._gripper, self._own_gripper = gripper, gripper if leader is None else gripper_of(leader)
         self._grip = math.nan  # the last opening, NaN before the grippers have agreed
+        self._target = math.nan  # the opening that the follower was last asked for
         self.unlike = difference(self.arm, follower)
         self.by_joints = self.wanted = not self.unlike
         self.following, self.condition = False, ''
@@ -175,7 +179,7 @@ class Leader:
             self._leap = (
                 f'joint {quoted(name)} of the leader leaps from {self._positions[name]:.3g} to {present[name]:.3g}'
             )
-        self._positions, self._received, self._measured = present, received, time
+        self._positions, self._received, self._measured = present, received, min(time, received)
         self._smoother.add(np.array(list(present.values())), received, stamp)
         return self.following and not self._leap
 
@@ -185,7 +189,10 @@ class Leader:
         return way - TURN * round(way / TURN) if endless else way
 
     def _silence(self, now: float) -> str:
-        self._feedback.advance(now)
+        if self._feedback.advance(now):
+            self._came.clear()
+            self._received = self._measured = self._told = -math.inf
+            return 'the clock was set back'
         doubt, self._leap = self._feedback.doubt(self.arm.joint_names) or self._leap, ''
         if doubt:
             return doubt
@@ -196,8 +203,14 @@ class Leader:
             return f'the leader: {self._missing}' if self._missing else 'the leader is silent: is its cable plugged in?'
         return ''
 
+    def lead(self, wanted: bool) -> None:
+        """Set whether the operator wants the follower to follow; it begins or ends with the next look."""
+        self.wanted = wanted
+        if wanted:  # a new grip does not wait
+            self._told = -math.inf
+
     def look(self, now: float, follower: Mapping[str, float], hindrance: str) -> bool:
-        """Begin or end; return whether the follower must be braked.
+        """Begin or end; return whether it has ended, so that the follower must be braked.
 
         follower: positions by joint. hindrance: why it must not follow, '' if nothing is in the way.
         """
@@ -205,13 +218,14 @@ class Leader:
         if self.following:
             if why := hindrance or silence:
                 self.end(why, now)
-            return bool(silence) and not hindrance
+            return not self.following
         self.far.clear()
         if now < self._told:
             return False
         why = hindrance or silence or self._disagreement(follower)
         if why:
             self.condition, self._since = why, math.inf
+            self.wanted &= self.by_joints
             return False
         self._since = min(self._since, now)
         if self.by_joints and now - self._since < HELD:
@@ -227,7 +241,7 @@ class Leader:
         """End; the follower follows again once both agree again."""
         self.condition, self._told = f'the follower no longer follows: {why}', now + TOLD
         self.following, self._since = False, math.inf
-        self.wanted = self.wanted and self.by_joints
+        self.wanted &= self.by_joints
 
     def _apart(self, follower: Mapping[str, float]) -> Array:
         """Return by how much the leader must turn (n,) to stand like the follower."""
@@ -273,19 +287,32 @@ class Leader:
     def opening(self, follower: Mapping[str, float]) -> float | None:
         """Return the opening of the gripper of the follower, as for ~/gripper; None if nothing is to change.
 
-        It follows once both are open alike: what it holds is not dropped when the leader begins.
+        It follows once the leader is open as the follower was asked to be: what it holds is not dropped, although that
+        keeps it open.
         """
         own, other = self._own_gripper, self._gripper
         position = None if own is None else self._feedback.position(own.joint.name)
         if own is None or other is None or position is None or other.joint.name not in follower:
             return None
+        if self._feedback.doubt([own.joint.name]):  # percents, for example
+            return None
         opening = min(max(own.opening(position), 0.0), 1.0)
-        if math.isnan(self._grip) and abs(opening - other.opening(follower[other.joint.name])) > PICKED:
+        asked = other.opening(follower[other.joint.name]) if math.isnan(self._target) else self._target
+        if math.isnan(self._grip) and abs(opening - asked) > PICKED:
             return None
         if abs(opening - self._grip) < GRIPPED:
             return None
         self._grip = opening
         return opening
+
+    def gripped(self, target: float, outdated: bool) -> None:
+        """Take the opening that the gripper of the follower was last asked for, NaN if it was not.
+
+        Of another program, both must agree again. outdated: this leader may have asked for another one since.
+        """
+        self._target = target
+        if not outdated and abs(target - self._grip) > GRIPPED:
+            self._grip = math.nan
 
     def pose(self) -> Array:
         """Return the pose T (4, 4) of the tip of the leader as the operator's in the base link of the follower."""

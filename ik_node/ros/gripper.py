@@ -262,6 +262,11 @@ class GripperRemote:
         """Whether ik_node hears commands."""
         return bool(self._openings.get_subscription_count())
 
+    @property
+    def moves(self) -> bool:
+        """Whether it was commanded from here just now, so that reports may be older."""
+        return steady() <= self._moved + OWN
+
     def open(self, opening: float) -> None:
         """Command an opening."""
         self.opening, self._moved = min(max(opening, 0.0), 1.0), steady()
@@ -276,7 +281,7 @@ class GripperRemote:
 
     def _on_status(self, status: DiagnosticStatus) -> None:
         report = report_values(status)
-        if steady() > self._moved + OWN:
+        if not self.moves:
             known = [yaml_number(report.get(key)) for key in ('opening', 'target')]
             self.opening = next((value for value in known if value is not None and value == value), math.nan)
         self.heard(report)

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.subscription import Subscription
-from sensor_msgs.msg import JointState
 
-from ik_node.control.leading import TOPIC
-from ik_node.ros.conversions import finite_positions, report_values
-from ik_node.ros.interfaces import LATCHED, MEASURED, subscribe
+from ik_node.checks import yaml_number
+from ik_node.ros.conversions import report_values
+from ik_node.ros.interfaces import LATCHED, subscribe
 from ik_node.steady import steady
 
 from . import panel
@@ -24,22 +23,22 @@ OLD = 2.5  # [s] without a message after which it does not count
 
 
 class LeaderView(Section):
-    """Shows a leader that has the joints of the arm as a ghost. It is hidden without ik_leader."""
+    """Shows a leader that must turn before the arm follows it as a ghost. It is hidden without ik_leader."""
 
     def __init__(self, page: Page) -> None:
         super().__init__(page, 'Leader', ORDER, first=True, expand_by_default=True, visible=False)
-        self._heard: dict[type, tuple[Any, float]] = {}  # the newest message of each type, and when it came
+        self._report: Mapping[str, str] = {}
+        self._heard = -math.inf
         self._ghost: Ghost | None = None
         with self.folder:
             self._text = self.gui.add_html('')
 
     def subscribe(self) -> Sequence[Subscription]:
-        """Subscribe to the leader and to what is said about it."""
-        given = (DiagnosticStatus, 'ik_leader/status', LATCHED), (JointState, TOPIC, MEASURED)
-        return [subscribe(self.node, kind, topic, self._take, qos) for kind, topic, qos in given]
+        """Subscribe to what is said about the leader."""
+        return [subscribe(self.node, DiagnosticStatus, 'ik_leader/status', self._take, LATCHED)]
 
-    def _take(self, message: Any) -> None:
-        self._heard[type(message)] = message, steady()
+    def _take(self, status: DiagnosticStatus) -> None:
+        self._report, self._heard = report_values(status), steady()
 
     def show(self, robot: RobotView | None) -> None:
         """Forget the ghost: the scene was cleared."""
@@ -47,17 +46,17 @@ class LeaderView(Section):
         self._ghost = None
 
     def update(self, frame: Frame) -> None:
-        """Show the sentence, and the ghost while the arm does not follow."""
-        new = {kind: message for kind, (message, at) in self._heard.items() if steady() - at < OLD}
-        report = report_values(new[DiagnosticStatus]) if DiagnosticStatus in new else {}
+        """Show the sentence, and the ghost where the joints stand that must turn."""
+        report = self._report if steady() - self._heard < OLD else {}
         self.folder.visible = bool(report)
         state = report.get('state', '')
         pill = panel.pills((state, panel.GREEN if state == 'following' else panel.AMBER))
         panel.update(self._text, content=panel.box(pill + panel.paragraph(report.get('message', ''))))
-        if state == 'waiting' and JointState in new and self.robot is not None:
-            names = {name for arm in self.robot.arms for name in arm.joint_names}
+        given = {name: yaml_number(report.get(name)) for name in frame.values}
+        ways = {name: way for name, way in given.items() if way is not None and math.isfinite(way)}
+        if ways and self.robot is not None:
             if self._ghost is None:
                 self._ghost = Ghost(self.server, '/leader', self.robot.arms, self.robot.drawing, (234, 128, 30))
-            self._ghost.place({**frame.values, **finite_positions(new[JointState], names)})
+            self._ghost.place({**frame.values, **{name: frame.values[name] - way for name, way in ways.items()}})
         elif self._ghost is not None:
             self._ghost.hide()

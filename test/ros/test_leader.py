@@ -15,9 +15,10 @@ from shared_files import shared_path
 from small_arm import ARM_JOINTS, arm_urdf
 from std_msgs.msg import Float64
 
-from ik_node.control.leading import HELD, LATE, LEASH, LeaderSettings, difference
+from ik_node.control.leading import HELD, LATE, LEASH, Leader, LeaderSettings, difference
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
+from ik_node.model.gripper import gripper_of
 
 pytestmark = pytest.mark.slow
 
@@ -181,11 +182,53 @@ def test_names_of_another_driver_are_told_and_can_be_mapped():
 
 
 def test_two_leaders_are_one_too_many(hand):
-    following(hand)
+    following(hand).wander()
     other = hand.client.node.create_publisher(JointState, 'leader/joint_states', 10)
     hand.wait_ended('end all but one')
+    hand.client.wait_still()
+    assert hand.client.said()['state'] == 'stopped', 'it brakes, instead of going on to the last goal'
+    hand.path = None
     hand.client.node.destroy_publisher(other)
+    hand.where |= dict(zip(ARM_JOINTS, hand.client.position(), strict=True))
     hand.wait_follows()
+    hand.client.run(1.0)
+    assert hand.follows
+
+
+def early(message: JointState) -> JointState:
+    nanoseconds = round(1e9 * (LATE - 0.02)) + message.header.stamp.nanosec
+    message.header.stamp.sec += nanoseconds // 10**9
+    message.header.stamp.nanosec = nanoseconds % 10**9
+    return message
+
+
+def test_a_clock_that_is_ahead_does_not_hide_that_the_cable_is_pulled(hand):
+    hand.spoilt = early
+    following(hand).plugged = False
+    begin = hand.time
+    hand.wait_ended('is its cable plugged in')
+    assert hand.time - begin < LATE + 0.06
+
+
+def test_a_clock_that_is_set_back_ends_it_and_is_no_reason_to_wait():
+    arm = Arm.from_urdf(arm_urdf(), 'tool0', base_link='base_link', tool_axis='z')
+    leader, at = Leader(LeaderSettings(), arm), dict.fromkeys(ARM_JOINTS, 0.1)
+
+    def pass_time(begin: float, end: float, there: dict[str, float]) -> bool:
+        for now in np.arange(begin, end, 0.02).tolist():
+            leader.take(there, now, now)
+            leader.look(now, at, '')
+        return leader.following
+
+    assert pass_time(100.0, 102.0, at)
+    assert not pass_time(10.0, 10.02, at)
+    assert leader.condition == 'the follower no longer follows: the clock was set back'
+    assert not pass_time(10.02, 12.0, {'yaw': 0.1}), 'the other joints are those of before'
+    assert leader.condition.startswith('the leader: its messages lack "shoulder"')
+    assert pass_time(12.0, 14.0, at)
+    leader.look(15.0, at, '')
+    assert not leader.following
+    assert pass_time(1.0, 3.0, at), 'the end of before is in the future'
 
 
 def test_a_stop_ends_it_and_it_begins_again_after_the_resume(hand):
@@ -281,6 +324,37 @@ def test_the_gripper_follows_once_both_are_open_alike():
         assert hand.follows, 'the gripper is no other operator'
 
 
+def test_a_gripper_that_holds_something_is_led_by_one_that_is_as_closed_as_it_was_asked_to_be():
+    arm = Arm.from_urdf(arm_urdf(), 'tool0', base_link='base_link', tool_axis='z')
+    leader = Leader(LeaderSettings(), arm, gripper_of(arm))
+    for asked, finger, opening in ((math.nan, 0.02, 0.5), (0.0, 0.02, None), (0.0, 0.002, 0.05)):
+        leader.take({'finger': finger}, 1.0, 1.0)
+        leader.gripped(asked, False)
+        assert leader.opening({'finger': 0.02}) == pytest.approx(opening)
+        leader.gripped(1.0, False)  # of another program
+
+
+def test_the_gripper_follows_neither_percents_nor_after_another_program_has_moved_it():
+    with led(names=(*ARM_JOINTS, 'finger')) as hand:
+        other = hand.client.node.create_publisher(Float64, 'ik_node/gripper', 10)
+        following(hand).move(finger=0.03)
+        hand.client.run(1.0)
+        assert hand.client.position('finger') == pytest.approx([0.03], abs=1e-3)
+        other.publish(Float64(data=0.1))
+        hand.client.run(1.0)
+        hand.move(finger=0.0305)
+        hand.client.run(1.0)
+        assert hand.client.position('finger') == pytest.approx([0.004], abs=1e-4), 'what it holds may not be dropped'
+        hand.move(finger=0.006)
+        hand.move(finger=0.02)
+        hand.client.run(1.0)
+        assert hand.client.position('finger') == pytest.approx([0.02], abs=1e-3)
+        hand.where['finger'] = 50.0
+        hand.client.run(1.0)
+        assert hand.follows
+        assert hand.client.position('finger') == pytest.approx([0.02], abs=1e-3)
+
+
 def test_the_service_ends_it_and_lets_it_begin(hand):
     following(hand)
     hand.client.call('ik_leader/lead', on=False)
@@ -309,6 +383,9 @@ def test_the_geometry_is_compared_by_what_it_does():
     assert turned != arm_urdf()
     zero = Arm.from_urdf(turned, 'tool0', base_link='base_link', tool_axis='z')
     assert 'zeros' in difference(zero, small)
+    mirrored = arm_urdf().replace('0 0 1"/><limit', '0 0 -1"/><limit').replace('1 0 0"/><limit', '-1 0 0"/><limit')
+    mirror = Arm.from_urdf(mirrored, 'tool0', base_link='base_link', tool_axis='z')
+    assert 'its links or the zeros' in difference(mirror, small), 'the same distances and angles, turned the other way'
     names = Arm.from_urdf(arm_urdf().replace('"elbow"', '"ell"'), 'tool0', base_link='base_link', tool_axis='z')
     assert 'its joints are' in difference(names, small)
 
@@ -352,6 +429,18 @@ def test_another_make_leads_the_tool_from_where_both_are_when_the_clutch_closes(
         hand.plugged = True
         hand.client.run(2.0)
         assert not hand.follows, 'the clutch has opened'
+        hand.plugged = False
+        hand.client.run(0.5)
+        answer = hand.client.call('ik_leader/lead', on=True)
+        assert (answer.success, answer.message) == (False, 'the leader is silent: is its cable plugged in?')
+        hand.plugged = True
+        hand.client.run(1.0)
+        assert not hand.follows, 'a clutch that is closed too early does not wait for the cable'
+        assert hand.client.call('ik_leader/lead', on=True).success
+        assert hand.follows
+        assert hand.client.call('ik_leader/lead', on=False).success
+        assert hand.client.call('ik_leader/lead', on=True).success
+        assert hand.follows, 'at once, as for a new grip'
 
 
 def test_an_so101_leads_an_xarm5():

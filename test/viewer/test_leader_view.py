@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folder of a leader, and its ghost until the arm follows it."""
+"""The folder of a leader, and its ghost while it must turn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pytest
 from desk import showing
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from rclpy.node import Node
-from sensor_msgs.msg import JointState
 from viewer_harness import LATCHED, SEED_ARM, SEED_JOINTS
 
 from ik_node.viewer.leader import OLD
@@ -15,29 +14,30 @@ from ik_node.viewer.leader import OLD
 pytestmark = pytest.mark.slow
 
 
-def test_a_leader_is_a_ghost_until_the_arm_follows_it():
-    with showing(SEED_ARM) as (page, robot):
+def test_a_leader_that_must_turn_is_a_ghost():
+    with showing(SEED_ARM, **dict.fromkeys(SEED_JOINTS, 0.3)) as (page, robot):
         assert not page.control('Leader')['visible'], 'there is no leader'
         node = Node('ik_leader', context=robot.context)
         status = node.create_publisher(DiagnosticStatus, '~/status', LATCHED)
-        joints = node.create_publisher(JointState, 'leader/joint_states', 10)
 
-        def tell(state: str, message: str) -> None:
-            status.publish(DiagnosticStatus(message=message, values=[KeyValue(key='state', value=state)]))
-            joints.publish(JointState(name=[*SEED_JOINTS, 'other'], position=[0.3] * (len(SEED_JOINTS) + 1)))
+        def tell(state: str, message: str, **ways: str) -> None:
+            values = [KeyValue(key=key, value=value) for key, value in {'state': state, **ways}.items()]
+            status.publish(DiagnosticStatus(message=message, values=values))
             page.run(0.2)
 
-        tell('waiting', 'turn <the elbow>')
+        tell('waiting', 'turn <the elbow>', joint1='-0.5', joint2='nan', other='1')
         assert page.control('Leader')['visible']
         assert 'turn &lt;the elbow&gt;' in page.words()
         page.wait(lambda: '/leader' in page.nodes, 'the ghost')
         assert page.nodes['/leader']['visible']
-        tell('following', 'the follower follows the leader')
+        before = page.pose('/leader/0')
+        tell('waiting', 'turn it', joint1='-0.4')
+        assert (page.pose('/leader/0') != before).any()
+        tell('waiting', 'hold the leader still')
         assert not page.nodes['/leader']['visible']
-        tell('waiting', 'turn it')
+        tell('waiting', 'turn it', joint1='-0.4')
+        assert page.nodes['/leader']['visible']
         page.run(OLD + 0.2)
-        assert not page.nodes['/leader']['visible'], 'its cable was pulled'
-        tell('waiting', 'turn it')
-        node.destroy_node()
-        page.run(OLD + 0.2)
+        assert not page.nodes['/leader']['visible'], 'ik_leader has ended'
         assert not page.control('Leader')['visible']
+        node.destroy_node()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import PoseStamped
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Bool, Float64, Float64MultiArray, String
+from std_msgs.msg import Bool, Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
+from ik_node.checks import yaml_number
 from ik_node.control.leading import TOPIC, Leader, LeaderSettings
 from ik_node.control.models import limited_arm
 from ik_node.control.requests import Level
@@ -32,6 +34,7 @@ from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros import interfaces
 from ik_node.ros.conversions import matrix_pose, measured_values, report_values, stamp_text
 from ik_node.ros.graph import graph
+from ik_node.ros.gripper import GripperRemote
 from ik_node.ros.interfaces import (
     GOAL_QOS,
     LATCHED,
@@ -67,8 +70,8 @@ STATUS = PublishedTopic(
 LEAD = Service(
     '~/lead',
     'std_srvs/SetBool',
-    'true: the follower may follow; for a leader of another make this is the clutch, which opens when the motion ends. '
-    'False: it no longer follows',
+    'true: the follower may follow; for a leader of another make this is the clutch, which opens when the motion ends, '
+    'and stays open, which the response tells, if anything is in the way. False: it no longer follows',
 )
 PERIOD = 0.05  # [s] from one look to the next
 SEARCH = 1.0  # [s] from one look at the other programs to the next
@@ -109,7 +112,7 @@ class LeaderNode(ClosableNode):
         self._goals = self.create_publisher(JointState, goals[0], NEWEST)
         self._poses = self.create_publisher(PoseStamped, goals[1], NEWEST)
         self._enable = self.create_publisher(Bool, f'{arm}/enable', GOAL_QOS)
-        self._grips = self.create_publisher(Float64, f'{arm}/gripper', interfaces.GRIPPER.qos)
+        self._gripper, self._asked = GripperRemote(self, arm, self._on_gripper), math.nan  # its last opening
         self._cancel = self.create_client(Trigger, f'{arm}/cancel')
         self._met = Neighbours(self, 'ik_leader', sends=goals)
         self._status = STATUS.publisher(self)
@@ -157,10 +160,11 @@ class LeaderNode(ClosableNode):
             self._enable.publish(Bool(data=True))
             self._poses.publish(pose)
         if (opening := leader.opening(self._follower)) is not None:
-            self._grips.publish(Float64(data=opening))
+            self._gripper.open(opening)
 
     def _look(self) -> None:
         now = self._time.now()
+        self._heard, self._said_at = min(self._heard, now), min(self._said_at, now)  # the clock may be set back
         self._search(now)
         if self._leader is None and self._text and self._remote.current is not None and not self._unusable:
             self._know()
@@ -168,10 +172,8 @@ class LeaderNode(ClosableNode):
         if self._leader is None:
             self._say(hindrance)
             return
-        before = self._leader.following
-        brakes = self._leader.look(now, self._follower, hindrance)
-        if before and not self._leader.following:
-            self._release(brakes)
+        if self._leader.look(now, self._follower, hindrance):
+            self._release(brake=True)
         self._say(self._leader.condition)
 
     def _hindrance(self, now: float) -> str:
@@ -208,6 +210,7 @@ class LeaderNode(ClosableNode):
             follower = limited_arm(Arm(read_urdf(self._text), **own.tool()), own)
             gripper = gripper_of(follower, own.gripper_joint, own.gripper_positions)
             self._leader = Leader(self._settings, follower, gripper, self._leader_arm)
+            self._leader.gripped(self._asked, outdated=False)
         except IkError as error:
             self._unusable = str(error)
             return
@@ -245,9 +248,9 @@ class LeaderNode(ClosableNode):
             return response
         if not request.data:
             self._end('~/lead was called with false', brake=True)
-        self._leader.wanted = request.data
+        self._leader.lead(request.data)
         self._look()
-        response.success, response.message = True, self._leader.condition
+        response.success, response.message = self._leader.wanted is request.data, self._leader.condition
         return response
 
     # The follower
@@ -286,6 +289,14 @@ class LeaderNode(ClosableNode):
             self._refusal = f'the follower: {message}'
         elif state == 'ready':
             self._refusal = ''
+
+    def _on_gripper(self, report: Mapping[str, str]) -> None:
+        target = yaml_number(report.get('target'))
+        if target is None or report.get('state') == 'rejected':
+            return
+        self._asked = target
+        if self._leader is not None:
+            self._leader.gripped(target, self._gripper.moves)
 
     def _on_state(self, numbers: Float64MultiArray) -> None:
         teleoperated = len(numbers.data) > 1 and numbers.data[1] == State.TELEOPERATED.code
