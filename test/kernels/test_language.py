@@ -19,7 +19,7 @@ from ik_node.kernels.build import BuildError, compile_module, compiler
 from ik_node.kernels.emit.expressions import UnsupportedError
 from ik_node.kernels.emit.module import module_source
 from ik_node.kernels.emit.program import Program
-from ik_node.kernels.emit.types import static
+from ik_node.kernels.emit.types import Constant, static
 from ik_node.kernels.native import load_module
 
 SUPPORTED = '''
@@ -519,6 +519,13 @@ def test_known_sizes_are_folded_into_the_c_code(tmp_path):
     assert 'q[7]' not in function.text
     assert 'real space_1[5];' in function.text
     assert not function.needs_arena
+
+
+def test_entries_of_constant_arrays_are_folded_where_all_indices_are_known(tmp_path):
+    module = made(tmp_path, 'def kernel(table, i):\n    return table[1, 0] + table[i, 1]\n', 'constant')
+    table = static('f', (2, 2), Constant('table', np.array([[1.5, 2.5], [3.5, 4.5]])))
+    text = Program(keeps_sizes=True).function(module.kernel, [table, 'i']).text
+    assert 'return 3.5 + table[i * 2 + 1];' in text
 
 
 CHECKED = """
