@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CalibrationView: the touches of ik_calibrate on the page, with the next cross and a ghost of the arm at it."""
+"""CalibrationView: the touches of ik_calibrate on the page, and the sheet of a calibrated arm, to click at."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import viser
 
-from ik_node.calibration.files import load_record, record_path
+from ik_node.calibration.files import SHEET, load_record, record_path
 from ik_node.calibration.session import CHECKS, LASTING, TOUCHES, Next, Session, report
+from ik_node.calibration.sheet import PAPERS
 from ik_node.checks import Array
 from ik_node.errors import IkError
 from ik_node.model.arm import Arm
@@ -18,7 +20,7 @@ from ik_node.steady import steady
 
 from . import panel
 from .events import Worker
-from .scene import Ghost
+from .scene import Ghost, move
 from .section import Frame, Page, RobotView, Section
 
 START, TOUCH, UNDO = 'Start', 'Touch', 'Undo the last touch'
@@ -33,7 +35,9 @@ ABOUT = (
     'ik_calibrate my_arm.urdf --sheet sheet.pdf'
 )
 CROSS, RADIUS = '/calibration_cross', 0.006  # [m]
-ORANGE = (234, 128, 30)
+ORANGE, WHITE = (234, 128, 30), (250, 250, 250)
+HOVER = 0.02  # [m] above the sheet: where a click sends the tip
+THICK = 0.001  # [m]
 
 
 class CalibrationView(Section):
@@ -47,6 +51,8 @@ class CalibrationView(Section):
         self._until = 0.0  # when the touch ends, 0 without one
         self._ghost: Ghost | None = None
         self._cross: Any = None
+        self._sheet: Any = None
+        self._clicks: list[Array] = []
         self._sentence, self._lines = ABOUT, list[str]()
         self._worker: Worker[Any] = Worker(
             self.events, 'calibration', 'It could not be computed: see the log of ik_viewer.'
@@ -65,9 +71,28 @@ class CalibrationView(Section):
         """Forget everything: the scene was cleared, and the touches are of another description."""
         super().show(robot)
         self._worker.drop()
-        self._session = self._next = self._ghost = self._cross = None
+        self._session = self._next = self._ghost = self._cross = self._sheet = None
         self._until = 0.0
+        self._clicks.clear()
         self._say(ABOUT)
+        if self._arm is not None and SHEET in self._arm.robot.links:
+            self._sheet = self.server.scene.add_box('/sheet', WHITE, (*PAPERS['A4'], THICK), cast_shadow=False)
+            self._sheet.on_click(self._on_click)
+
+    async def _on_click(self, event: viser.SceneNodePointerEvent[Any]) -> None:
+        ray = np.array([event.ray_origin, event.ray_direction])
+        self.events.post_input(event, partial(self._clicks.append, ray))
+
+    def _show_sheet(self, arm: Arm, frame: Frame) -> None:
+        """Place the sheet, and send the tip above the places that were clicked, pointing down."""
+        pose = arm.robot.link_pose(SHEET, frame.values)
+        move(self._sheet, pose)
+        for origin, direction in self._clicks:
+            height, slope = (vector @ pose[:3, 2] for vector in (origin - pose[:3, 3], direction))
+            place = origin - height / slope * direction + HOVER * pose[:3, 2]
+            T_base_root = np.linalg.inv(arm.robot.link_pose(arm.base_link, frame.values))
+            frame.tool.type_goal(T_base_root[:3, :3] @ place + T_base_root[:3, 3], -T_base_root[:3, :3] @ pose[:3, 2])
+        self._clicks.clear()
 
     def close(self) -> None:
         """End the thread."""
@@ -128,6 +153,8 @@ class CalibrationView(Section):
     def update(self, frame: Frame) -> None:
         """Take the joints of a touch, and show ghost and cross."""
         arm, session, todo = self._arm, self._session, self._next
+        if arm is not None and self._sheet is not None:
+            self._show_sheet(arm, frame)
         if arm is None or session is None or todo is None or self.robot is None:
             return
         if self._until:

@@ -142,7 +142,7 @@ class ViewedTool:
         self.measured = False  # its joints are
         self.track = GoalTrack(node, f'{before}ik_goals')
         panel.on_track(self.track.choose)
-        panel.goal.on_go(self._type_goal)
+        panel.goal.on_go(self.type_goal)
         panel.on_view(self._show_view)
 
     def subscribe(self) -> list[Subscription]:
@@ -213,7 +213,7 @@ class ViewedTool:
         elif event.client is not None:
             self._aim(event.client)
 
-    def _type_goal(self, position: Array, direction: Array) -> None:
+    def type_goal(self, position: Array, direction: Array) -> None:
         """Process a goal in numbers as a drag of the gizmo to it: position (3,) [m], direction (3,)."""
         if self.scene is None or self.arm is None:
             return

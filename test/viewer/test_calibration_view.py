@@ -11,9 +11,19 @@ from desk import Page, showing
 from touched_arms import ARM, MODEL, SHEET, TEXT, errors, touched
 from viewer_harness import RobotSide
 
-from ik_node.calibration.files import Record, Touch, digest, load_record, record_path
+from ik_node.calibration.estimator import FRAMES, Calibration, Fit
+from ik_node.calibration.files import (
+    Record,
+    Touch,
+    calibrated_description,
+    digest,
+    load_record,
+    record_path,
+    sheet_pose,
+)
 from ik_node.calibration.poses import Poses
 from ik_node.calibration.session import CHECKS, LASTING, TOUCHES
+from ik_node.viewer.calibration import HOVER
 
 pytestmark = pytest.mark.slow
 ALL = TOUCHES + CHECKS
@@ -60,3 +70,27 @@ def test_touches_on_the_page_are_those_of_ik_calibrate(tmp_path, monkeypatch):
         page.wait(lambda: 'the crosses were missed by' in page.words(), 'the result')
         assert not page.nodes['/calibration']['visible']
         np.testing.assert_allclose(list(load_record(path, TEXT).touches[-1].joints.values()), known.q[-1], atol=1e-3)
+
+
+def test_a_click_on_the_sheet_sends_the_tip_above_the_place():
+    parameters = errors(0)
+    fit = Fit(parameters, np.zeros((len(parameters),) * 2), 1e-3)
+    text = calibrated_description(MODEL, TEXT, Calibration(FRAMES, fit, 0.0, 0.0, 0.0, {}), zeros=True)
+    pose = sheet_pose(MODEL, parameters)
+    with showing(text, **dict.fromkeys(ARM.joint_names, 0.1)) as (page, robot):
+        np.testing.assert_allclose(page.pose('/sheet'), pose, atol=1e-6)
+        place = pose @ [0.05, -0.04, 0.0, 1.0]
+        eye = np.array([0.3, 0.5, 0.6])
+        ray = (place[:3] - eye) / np.linalg.norm(place[:3] - eye)
+        page._send(
+            'SceneNodeClickMessage',
+            name='/sheet',
+            instance_index=None,
+            ray_origin=tuple(eye.tolist()),
+            ray_direction=tuple(ray.tolist()),
+            screen_pos=(0.5, 0.5),
+            modifier=None,
+        )
+        robot.wait(lambda: robot.goals, 'the goal')
+        np.testing.assert_allclose(robot.goal()[:3, 3], place[:3] + HOVER * pose[:3, 2], atol=1e-6)
+        np.testing.assert_allclose(robot.goal()[:3, 2], -pose[:3, 2], atol=1e-6)
