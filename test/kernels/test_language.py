@@ -515,7 +515,7 @@ def test_known_sizes_are_folded_into_the_c_code(tmp_path):
     module = made(tmp_path, FOLDED, 'folded')
     program = Program(keeps_sizes=True)
     function = program.function(module.kernel, [static('f', (5,)), static('f', (1,))])
-    assert 'i < 5' in function.text
+    assert '\n    for (int64_t i = 0; i < 5; i++) {\n        ' in function.text
     assert 'q[7]' not in function.text
     assert 'real space_1[5];' in function.text
     assert not function.needs_arena
