@@ -37,7 +37,7 @@ from std_srvs.srv import Trigger
 from ik_node import kernels
 from ik_node.control.arm_motion import JointArbiter
 from ik_node.control.controller import NO_MODEL, ArmController, Inbox, Statistics
-from ik_node.control.models import Models, build_models, check_models
+from ik_node.control.models import OFF, Models, build_models, check_models
 from ik_node.control.outputs import Output
 from ik_node.control.requests import Level, Request
 from ik_node.control.settings import ArmSettings, RobotSettings, Workspace
@@ -628,7 +628,7 @@ class DescriptionHandler:
             self._log.info(tool.label(workspace.describe()))
         for model in models.values():
             for line in model.notes:
-                self._log.info(line)
+                (self._log.warning if line.startswith(OFF) else self._log.info)(line)
         self.warn_of_unused(self._settings())
 
     def warn_of_unused(self, settings: RobotSettings) -> None:

@@ -200,16 +200,20 @@ class ConeGoals:
                 return replace(plain, status=position.status, reason=position.reason)
         else:
             closest = f'the closest direction found at this position is {outside:.4g} rad outside the cone'
-            if self._planes is not None and self._planes_decide and self._planes_miss(goal):
+            if self.is_outside(goal):
                 reason = Reason(Cause.DIRECTION_CONSTRAINED, outside, closest + self._unreachable.tied)
                 return replace(plain, status=Status.UNREACHABLE, reason=reason)
             sentence = f'{sentence}; {closest}'
         reason = Reason(Cause.SEARCH_ENDED, plain.restarts, sentence)
         return replace(plain, status=Status.NOT_FOUND, reason=reason)
 
-    def _planes_miss(self, goal: Goal) -> bool:
-        """Whether all directions that the arm can take at the position are outside the cone, by joint 1 alone."""
-        assert self._planes is not None
+    def is_outside(self, goal: Goal) -> bool:
+        """Whether all directions that the arm can take at the position are outside the cone, by joint 1 alone.
+
+        A goal without a cone has one of no width. False where that is not known, as for arms with five effective DoF.
+        """
+        if self._planes is None or not self._planes_decide or math.isnan(goal.packed[DIRECTION]):
+            return False
         low, high = self._arm.limits[:2, 0]
         tolerance = float(self._search.options[POSITION_TOLERANCE])
         for arc in self._planes.arcs(goal, tolerance):

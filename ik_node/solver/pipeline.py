@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -128,10 +129,12 @@ class Pipeline:
         search: RandomRestarts,
         closest: ClosestSearch,
         unreachable: UnreachableGoals,
+        is_outside: Callable[[Goal], bool],
     ) -> None:
+        """is_outside: whether an arm with four effective DoF cannot take the direction of a goal, see ConeGoals."""
         self.form, self.search, self.shells = form, search, unreachable.shells
         self._elimination, self._closest, self._unreachable = elimination, closest, unreachable
-        self._arm = search.arm
+        self._arm, self._is_outside = search.arm, is_outside
         self.trusted = form is not None and form.exact
         # Whether the closest configuration by formula decides which positions, without a direction, are
         # reachable: its error is off by no more than the geometry is, which is below RESIDUAL_MARGIN.
@@ -149,6 +152,7 @@ class Pipeline:
         excluded: whether that shows that there is no solution.
         """
         near_miss = None
+        excluded = excluded or self._is_outside(goal)  # such as across the arm, where the formula does not decide
         if excluded:
             near_miss = nearest_miss(self._arm, self._unreachable.by_formula(goal.packed, seed))
         q = seed.copy() if near_miss is None else near_miss.q

@@ -378,9 +378,9 @@ class IkSolver:
         position_form = recognise_without_roll(arm) if form is None and algebra else form
         closest = ClosestSearch(search, position_form, weight)
         unreachable = UnreachableGoals(arm, form, closest, search.options)
-        self._pipeline = Pipeline(form, self.elimination, search, closest, unreachable)
-        self._all_solutions = AllSolutions(arm, form, self.elimination, self.self_motions, search, unreachable)
         self._cones = ConeGoals(search, form, position_form, unreachable)
+        self._pipeline = Pipeline(form, self.elimination, search, closest, unreachable, self._cones.is_outside)
+        self._all_solutions = AllSolutions(arm, form, self.elimination, self.self_motions, search, unreachable)
         self._tracker = Tracker(arm, form, search.options, self._cones)
         self._tolerant = lru_cache(TOLERANCES)(
             lambda tolerance: IkSolver(arm, **{**options, 'position_tolerance': tolerance})

@@ -312,3 +312,18 @@ def test_the_lateral_axis_is_served_too():
         assert found.solved
         assert found.lateral_error is not None
         assert found.lateral_error <= solver.solve(Goal(position, axis, lateral), seed).lateral_error + 0.5
+
+
+@pytest.mark.parametrize('name', ['xarm5_like', 'so101_like'])
+def test_a_direction_across_the_arm_is_unreachable(name):
+    """There the formula leaves joints free, and does not decide."""
+    arm = arm_of(name)
+    solver, rng = IkSolver(arm), np.random.default_rng(4)
+    for q in arm.sample(rng, 10):
+        position, direction = arm.fk(q)
+        across = np.cross(direction, arm.jacobian(q)[3:, 1])  # axis 2, about which the tool axis turns
+        found = solver.solve(Goal(position, across / np.linalg.norm(across)))
+        assert found.status is Status.UNREACHABLE
+        assert found.reason.cause is Cause.DIRECTION_CONSTRAINED
+        assert found.position_error < 1e-6
+        assert found.direction_error > 0.1
