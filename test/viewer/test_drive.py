@@ -56,17 +56,25 @@ def test_a_stick_moves_the_tool_while_it_is_held(client: Client, drive: Drive, a
     assert step @ np.array(way) > 0.9 * np.linalg.norm(step) > 0.01
 
 
+@pytest.mark.parametrize('count', [10, pytest.param(100, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize('released', [True, False])
-def test_let_go_or_lost_the_arm_stops(client: Client, drive: Drive, released: bool):
+def test_let_go_or_lost_the_arm_stops(client: Client, drive: Drive, released: bool, count: int):
     """A released stick sends zero; without any message ik_node brakes after incoming_command_timeout, 0.1 s."""
-    for count in range(10, 20):
-        held(client, drive, count, x=-0.3 if count % 2 else 0.3)
+    rng, found = np.random.default_rng(count), []
+    for k in range(count):
+        held(client, drive, int(rng.integers(4, 16)), x=-0.3 if k % 2 else 0.3)
+        client.run(rng.uniform(0.0, PERIOD))
         if released:
             assert drive.take(message()) == ''
-        client.run(0.25 if released else 0.35)
-        before = tool(client)
-        client.run(0.02)
-        assert np.linalg.norm(tool(client) - before) / 0.02 < 0.01, '[m/s], of 0.1'
+        found.append(0.0)
+        speed = np.inf  # [m/s], of 0.1
+        while speed > 0.01:
+            before = tool(client)
+            client.run(0.01)
+            speed = np.linalg.norm(tool(client) - before) / 0.01
+            found[-1] += 0.01
+    assert max(found) < 0.35, 'what accelerates takes longest: its jerk is limited'
+    assert np.median(found) < (0.25 if released else 0.3)
 
 
 def test_messages_that_waited_somewhere_move_nothing(client: Client, drive: Drive):
