@@ -10,11 +10,17 @@ import numpy as np
 import pytest
 from node_harness import Client, running
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 
 from ik_node.client import ArmClient
+from ik_node.model.arm import Arm
+from ik_node.model.gripper import gripper_of
 from ik_node.model.urdf.description import load_description
+from ik_node.ros.programs.leader import LeaderNode
 from ik_node.ros.programs.teleop_keys import KeysNode
+from ik_node.solver.goal import Goal
+from ik_node.solver.solver import IkSolver
 from ik_node.steady import steady
 from ik_node.viewer.drive import Drive
 
@@ -84,7 +90,7 @@ class Table:
 @pytest.fixture
 def table() -> Iterator[tuple[Client, Table]]:
     text = load_description(str(ARM))
-    with running(text, ready=False, cli_args=REMAPPED, speed_scaling=0.3) as client:
+    with running(text, ready=False, cli_args=REMAPPED, speed_scaling=0.3, publish_description=True) as client:
         table = Table(client.node, text)
         client.wait(lambda: client.served._tools[0].controller.ready, 'the arm')
         yield client, table
@@ -177,8 +183,67 @@ class BySticks(Operator):
         self._send(grip=1.0 if opens else -1.0)
 
 
-@pytest.mark.parametrize('kind', [ByKeys, BySticks])
-def test_an_operator_moves_it_by_keys_and_by_sticks(table: tuple[Client, Table], kind: type[Operator]):
+class ByLeader(Operator):
+    """A hand moves a leader, here one of the same make, until the tool of the follower is where it should be."""
+
+    PERIOD, NEARER, STEP = 0.02, 0.2, 0.003  # [s] between messages; share of the way in each; [m] in each look
+
+    def __init__(self, client: Client, description: str = '', scale: float = 1.0) -> None:
+        super().__init__(client)
+        given = {'leader_description': description, 'scale': scale}
+        overrides = [Parameter(name, value=value) for name, value in given.items()]
+        self._node = LeaderNode(context=client.world.context, parameter_overrides=overrides)
+        self._scale, self._publisher = scale, client.node.create_publisher(JointState, 'leader/joint_states', 10)
+        arm, start = self.leader()
+        self._solver, self._q, self._place = IkSolver(arm), start, arm.fk(start)[0]
+        self._gripper, self._opening = gripper_of(arm), 0.95  # as that of the follower
+        self._shown = self._wanted()
+        client.node.create_timer(self.PERIOD, self._publish)
+        client.run(2.5)
+        client.call('ik_leader/lead', on=True)
+        client.wait(lambda: self._node._leader.following, 'the follower to follow')
+
+    def leader(self) -> tuple[Arm, np.ndarray]:
+        """The arm, and where it is to begin with: its tool points down."""
+        snapshot = self.client.served._tools[0].snapshot()
+        return snapshot.tool.arm, snapshot.position
+
+    def _wanted(self) -> dict[str, float]:
+        return dict(zip(self._solver.arm.joint_names, self._q, strict=True)) | self._gripper.positions(self._opening)
+
+    def _publish(self) -> None:
+        for name, position in self._wanted().items():
+            self._shown[name] += self.NEARER * (position - self._shown[name])
+        message = JointState(name=list(self._shown), position=[float(one) for one in self._shown.values()])
+        message.header.stamp = self.client.now().to_msg()
+        self._publisher.publish(message)
+
+    def steer(self, error: np.ndarray) -> None:
+        self._place = self._place + np.clip(0.1 * error, -self.STEP, self.STEP) / self._scale
+        self._q = self._solver.solve_nearby(Goal(self._place, DOWN), self._q).q
+
+    def grip(self, opens: bool) -> None:
+        self._opening = float(opens)
+
+
+class ByAnotherMake(ByLeader):
+    """An SO-101 leads: its tool moves half as far."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client, str(ARM.with_name('so101_like.urdf.xacro')), 2.0)
+
+    def leader(self) -> tuple[Arm, np.ndarray]:
+        arm = self._node._leader_arm
+        found = IkSolver(arm).solve(Goal((0.22, 0.05, 0.055), DOWN))
+        assert found.solved
+        return arm, found.q
+
+
+SLOW_ONES = [pytest.param(kind, marks=pytest.mark.nightly) for kind in (ByLeader, ByAnotherMake)]
+
+
+@pytest.mark.parametrize('kind', [ByKeys, BySticks, *SLOW_ONES])
+def test_an_operator_moves_it(table: tuple[Client, Table], kind: type[Operator]):
     client, world = table
     with ArmClient() as arm:  # to begin with, the tool points down
         assert arm.move((*A, 0.12), DOWN)
