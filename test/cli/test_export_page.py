@@ -140,7 +140,7 @@ def test_links_are_placed_where_the_model_has_them(native) -> None:
     code.c.place()
     poses = code.get('poses', 12 * (arm.n + 1)).reshape(-1, 4, 3)
     for link in arm.robot.links:
-        row, zero = shapes._place(arm, link)
+        row, zero = shapes.place_of(arm, link)
         pose = np.eye(4)
         pose[:3] = poses[row].T
         want = arm.link_in_base(link, dict(zip(arm.joint_names, q, strict=True)))
