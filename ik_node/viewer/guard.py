@@ -325,11 +325,9 @@ def guarded(
 
         async def handle(connection: ServerConnection) -> None:
             assert isinstance(connection, DatedConnection)
-            if connection.answers:
-                return await answer_messages(connection)
             pings = asyncio.create_task(connection.ping_steadily())
             try:
-                await handler(connection)
+                await (answer_messages if connection.answers else handler)(connection)
             finally:
                 pings.cancel()
 

@@ -26,6 +26,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from ik_node.checks import finite_array
 from ik_node.console import say
 from ik_node.control.models import limited_arm
 from ik_node.control.settings import ArmSettings, RobotSettings, tool_names
@@ -47,11 +48,12 @@ from ik_node.steady import steady
 
 from .calibration import CalibrationView
 from .drive import Drive
-from .events import Events
+from .events import LATE, Events
+from .guard import fresh
 from .leader import LeaderView
 from .lengths import VariableLinks
 from .methods import Methods
-from .panel import ALL_TOOLS, BUTTONS, GREEN, HINT, HOME, RED, STOP, TOOLS, Panel, update
+from .panel import ALL_TOOLS, AMBER, BUTTONS, GREEN, HINT, HOME, RED, STOP, TOOLS, Panel, update
 from .plots import Plots
 from .reach import ReachMap
 from .recordings import Recordings
@@ -356,6 +358,7 @@ class ViewerNode(ClosableNode):
             changed=self._mind_clients,
             stop=self._buttons.stop_at_once,
             drive=self._drive.take,
+            go=self._typed,
         )
         server = self._server = self._pages.server
         self._scene = Scene(server, self._settings.shadows)
@@ -419,6 +422,22 @@ class ViewerNode(ClosableNode):
         if why:
             self._panel.card.show_message('Not sent', why, RED)
         return why
+
+    def _typed(self, query: str) -> str:
+        """Take a goal from the fields of a page, on the thread of the server; returns '', for the card tells more."""
+        on_time = fresh()
+        self._events.post(lambda: self._go(query) if on_time else self._panel.card.show_message(*LATE, AMBER))
+        return ''
+
+    def _go(self, query: str) -> None:
+        """query: the name of the button that was pressed, and the numbers before it as they are shown."""
+        button, _, numbers = query.partition('&')
+        for panel in self._panel.tools:
+            if panel.goal.has(button):
+                try:
+                    panel.goal.go(finite_array('goal', [float(number) for number in numbers.split(',')], 6))
+                except ValueError:
+                    panel.card.show_message('Not sent', 'Position and Direction need three numbers each.', AMBER)
 
     def come_to_rest(self) -> None:
         """End the run of a program."""

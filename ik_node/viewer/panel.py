@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import viser
+from numpy.typing import ArrayLike
 
 from ik_node.checks import Array
 from ik_node.control.states import NEED_RESUME
@@ -152,7 +153,7 @@ def update(control: Any, **values: Any) -> None:
 NONE = 'none'
 HOME, STOP, RESUME = BUTTONS = 'Home', 'Stop', 'Resume'
 GO = 'Go there'
-ARROWS, TRAIL, CAMERA = VIEWS = 'Arrows', 'Trail', 'Camera'
+ARROWS, NUMBERS, TRAIL, CAMERA = VIEWS = 'Arrows', 'Numbers', 'Trail', 'Camera'
 HINT = 'Drag the arrows at the tool, or type a goal.'
 MORE_ORDER = 1.5e6  # of the folder: below the joints and Teach
 ALL_TOOLS = ''
@@ -500,7 +501,10 @@ class ToolPanel:
             buttons = (HOME, STOP, RESUME) if card is None else (HOME,)
             add_arm_buttons(gui, events, 'Arm', buttons, lambda button: press(button, name))
             self._view = gui.add_button_group(
-                'Reset', VIEWS, hint='Arrows: back to the tool. Trail: removed. Camera: at the arm.'
+                'Reset',
+                VIEWS,
+                hint='Arrows: back to the tool. Numbers: Position and Direction as in the card, instead of what you '
+                'typed. Trail: removed. Camera: at the arm.',
             )
 
     def on_view(self, show: Callable[[Event], object]) -> None:
@@ -526,37 +530,50 @@ class ToolPanel:
 class GoalFields:
     """A goal in numbers: position [mm] and direction, of any length.
 
-    They show the present goal until users edit them.
+    They are filled once for an arm, and when users ask for it. They do not follow goals: a browser may have taken
+    keys that have not arrived here yet, and an update would overwrite these.
     """
 
     def __init__(self, gui: viser.GuiApi, events: Events) -> None:
-        self._events, self._edited = events, False
-        self._position = gui.add_vector3('Position [mm]', (0.0, 0.0, 0.0), step=0.1)
+        self._events, self._due = events, False
+        self._position = gui.add_vector3('Position [mm]', (0.0, 0.0, 0.0), step=0.1, disabled=True)
         self._direction = gui.add_vector3(
-            'Direction', (0.0, 0.0, 1.0), step=0.01, hint='Where the tool points, such as 0, 0, -1 for down.'
+            'Direction',
+            (0.0, 0.0, 1.0),
+            step=0.01,
+            disabled=True,
+            hint='Where the tool points, such as 0, 0, -1 for down.',
         )
-        self._go = gui.add_button(GO, icon=viser.Icon.ARROW_RIGHT)
-        for field in (self._position, self._direction):
-            events.listen(field.on_update, lambda _: self._edit())
+        self._button = gui.add_button(GO, icon=viser.Icon.ARROW_RIGHT, disabled=True)
 
     def on_go(self, go: Callable[[Array, Array], object]) -> None:
         """Have go called with a position (3,) [m] and a direction (3,) when users press the button."""
+        self._go = go
+        self._events.listen(self._button.on_click, lambda _: self.go((*self._position.value, *self._direction.value)))
 
-        def pressed(_: Event) -> None:
-            self._edited = False
-            go(1e-3 * np.array(self._position.value), np.array(self._direction.value))
+    def go(self, numbers: ArrayLike) -> None:
+        """Go to a position [mm] and a direction, three numbers each."""
+        given = np.array(numbers)
+        self._go(1e-3 * given[:3], given[3:])
 
-        self._events.listen(self._go.on_click, pressed)
+    def has(self, button: str) -> bool:
+        """Whether a page names the button of these fields like this."""
+        return bool(self._button._impl.uuid == button)
 
-    def _edit(self) -> None:
-        self._edited = True
+    def fill(self) -> None:
+        """Fill the fields with the next goal that is shown, whatever was typed."""
+        self._due = True
+
+    def empty(self) -> None:
+        """Take no input until the fields are filled for another arm."""
+        self.fill()
+        for control in (self._position, self._direction, self._button):
+            update(control, disabled=True)
 
     def show(self, position: Array, direction: Array) -> None:
-        """Show a goal, or the tool without one, unless users are typing another."""
-        if not self._edited and not self._events.pending(self._position, self._direction, self._go):
-            update(self._position, value=tuple(map(float, _numbers(1e3 * position, 1))))
-            update(self._direction, value=tuple(map(float, _numbers(direction, 2))))
-
-    def release(self) -> None:
-        """Show the next goal, whatever was typed."""
-        self._edited = False
+        """Fill the fields with a goal, or with the tool without one, if that is due."""
+        if self._due:
+            self._due = False
+            update(self._position, value=tuple(map(float, _numbers(1e3 * position, 1))), disabled=False)
+            update(self._direction, value=tuple(map(float, _numbers(direction, 2))), disabled=False)
+            update(self._button, disabled=False)

@@ -63,25 +63,25 @@ def set_events_in_their_thread() -> None:
     _infra.AsyncMessageBuffer = MessageBuffer  # type: ignore[attr-defined]
 
 
-PAGE, STOP, ALIVE, DRIVE = '/', '/stop', '/alive', '/drive'
+PAGE, STOP, ALIVE, DRIVE, GO = '/', '/stop', '/alive', '/drive', '/go'
 
 
 def answering(
-    stop: Callable[[], Awaitable[str]], drive: Callable[[str], str]
+    stop: Callable[[], Awaitable[str]], drive: Callable[[str], str], go: Callable[[str], str]
 ) -> Callable[[Request], Awaitable[Response | None]]:
     """Return what answers the requests for this page, and None for those for viser.
 
     stop: called on the thread of the server when the button is pressed; returns '' once ik_node has taken the
     stop, else why the arm may not have stopped. drive: called there with what the sticks of a page command; returns
-    why that is ignored, else ''.
+    why that is ignored, else ''. go: the same for a goal that was typed.
     """
     html = files('ik_node.viewer').joinpath('stop_page.html').read_bytes()
 
     async def answer(request: Request) -> Response | None:
         path, _, query = request.path.partition('?')
-        if 'Upgrade' in request.headers or path not in (PAGE, STOP, ALIVE, DRIVE):
+        if 'Upgrade' in request.headers or path not in (PAGE, STOP, ALIVE, DRIVE, GO):
             return None
-        problem = await stop() if path == STOP else drive(query) if path == DRIVE else ''
+        problem = await stop() if path == STOP else drive(query) if path == DRIVE else go(query) if path == GO else ''
         body = html if path == PAGE else problem.encode()
         kind = 'text/html; charset=utf-8' if path == PAGE else 'text/plain; charset=utf-8'
         headers = {'Content-Type': kind, 'Content-Length': str(len(body)), 'Cache-Control': 'no-store'}
@@ -190,13 +190,14 @@ class Pages:
         changed: Callable[[], None],
         stop: Callable[[], Awaitable[str]],
         drive: Callable[[str], str],
+        go: Callable[[str], str],
     ) -> None:
-        """stop, drive: as for answering. Raises ServerError."""
+        """stop, drive, go: as for answering. Raises ServerError."""
         guard = Guard(host, node.get_logger().warning)
         self._node, self._stop, self._closed = node, stop, False
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._bell = node.create_guard_condition(changed)
-        self.server = start_server(host, port, guard, answering(self._stop_pressed, drive))
+        self.server = start_server(host, port, guard, answering(self._stop_pressed, drive, go))
         self.url = page_url(host, self.server.get_port(), guard.token)
 
     def watch(self, opened: Callable[[ClientHandle], None]) -> None:

@@ -28,7 +28,7 @@ from ik_node.steady import steady
 from ik_node.tracks import NO_TRACK
 
 from .events import Event
-from .panel import AMBER, ARROWS, HINT, TRAIL, Poses, ToolPanel
+from .panel import AMBER, ARROWS, HINT, NUMBERS, TRAIL, Poses, ToolPanel
 from .scene import ToolScene
 
 PATIENCE = 1.0  # [s] for the goal publisher to end its track
@@ -179,6 +179,8 @@ class ViewedTool:
         self.reported = known and self.reported
         self._described = arm.describe() if arm is not None else ''  # what ik_node says of an arm that is ready
         self.panel.card.show_poses(None)
+        if not known:
+            self.panel.goal.empty()
 
     # User input
 
@@ -208,6 +210,8 @@ class ViewedTool:
         if event.value == ARROWS:
             self._end_drags()
             self.release_gizmo()
+        elif event.value == NUMBERS:
+            self.panel.goal.fill()
         elif event.value == TRAIL:
             self.scene.clear_trail()
         elif event.client is not None:
@@ -398,7 +402,6 @@ class ViewedTool:
         self.goal_shown = True
         self.goal_time = steady()
         self._targets = {}
-        self.panel.goal.release()
         self.scene.place_goal(T_base_goal, with_direction)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import math
 import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -20,7 +21,7 @@ from viewer_harness import SEED_ARM, SEED_FILE, SEED_JOINTS, RobotSide
 
 from ik_node.control.preview import Previews
 from ik_node.control.settings import ArmSettings, RobotSettings
-from ik_node.model.arm import Arm
+from ik_node.model.arm import Arm, tool_at
 from ik_node.solver.goal import Goal
 from ik_node.viewer.scene import GIZMO_SCALE, extent_of
 from ik_node.viewer.solutions import Lister, Query
@@ -83,6 +84,17 @@ TOUCHED = """button:not([tabindex="-1"]), input:not([type=hidden]), .mantine-Sli
 .mantine-Paper-root .mantine-Paper-root > .mantine-Paper-root"""
 FIXED = 'button, input, .mantine-Slider-root, .mantine-Paper-root'
 CONTRAST, LETTERS, TARGET = 4.5, 13, 40  # at least; [pixels]
+
+TYPE = """
+const [fields, texts, go, done] = arguments;
+const put = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set;
+(async () => {
+  for (const [k, field] of fields.entries()) {
+    field.focus(); put.call(field, texts[k]); field.dispatchEvent(new Event('input', {bubbles: true}));
+    await new Promise((drawn) => setTimeout(drawn));
+  }
+  go.click(); done();
+})();"""
 
 
 class Seen(NamedTuple):
@@ -182,6 +194,26 @@ def test_dragging_the_gizmo_moves_the_arm(seen: Seen) -> None:
 
     robot.wait(reached, 'the arm at the goal')
     page.wait(lambda: 'Arrived' in page.words(), 'the status in words')
+
+
+def test_the_goal_that_is_shown_is_sent_however_fast_it_is_typed(seen: Seen) -> None:
+    """All keys and the click come at once, as when the browser is slow: viser would send a part of the numbers."""
+    robot, page = seen.robot, seen.browser
+    fields = page.displayed("//input[contains(@class, 'mantine-NumberInput-input')]")[:6]
+    wanted = ('312.5', '-20', '240', '0', '0.5', '-1')
+    page.wait(lambda: all(field.is_enabled() for field in fields), 'the fields')
+    page.driver.execute_async_script(TYPE, fields, wanted, page.displayed("//button[normalize-space()='Go there']")[0])
+    robot.wait(lambda: robot.goals, 'the goal')
+    assert [field.get_property('value') for field in fields] == list(wanted)
+    position, direction = tool_at(ARM, robot.goal())
+    assert np.allclose(position, (0.3125, -0.02, 0.24), atol=1e-9)
+    assert np.allclose(direction, np.array((0.0, 0.5, -1.0)) / math.hypot(0.5, 1.0), atol=1e-9)
+    robot.goals.clear()
+    page.driver.execute_async_script(
+        TYPE, fields[:1], [''], page.displayed("//button[normalize-space()='Go there']")[0]
+    )
+    page.wait(lambda: 'three numbers each' in page.words(), 'that a number is missing')
+    assert not robot.goals
 
 
 @pytest.mark.parametrize('how', ['mouse', 'key'])

@@ -84,7 +84,7 @@ def test_the_stop_button_needs_the_token_too() -> None:
         stops.append(1)
         return problems[len(stops) - 1]
 
-    with served(answer=answering(stop, lambda _: '')) as (port, guard):
+    with served(answer=answering(stop, lambda _: '', lambda _: '')) as (port, guard):
         for path in ('/stop', '/wrong/stop', f'/{guard.token}x/stop', '/alive'):
             assert page(port, path)[0] == REJECTED
         assert page(port, f'/{guard.token}/stop', Origin='https://evil.example')[0] == REJECTED
@@ -310,7 +310,7 @@ def test_idle_connections_keep_no_request_out(monkeypatch: pytest.MonkeyPatch) -
         return ''
 
     with contextlib.ExitStack() as stack:
-        port, served_guard = stack.enter_context(served(answer=answering(stop, lambda _: '')))
+        port, served_guard = stack.enter_context(served(answer=answering(stop, lambda _: '', lambda _: '')))
         token = served_guard.token
         kept = stack.enter_context(connect(f'ws://127.0.0.1:{port}/{token}/socket'))
         idle = [stack.enter_context(socket.create_connection(('127.0.0.1', port), timeout=60.0)) for _ in range(40)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -22,6 +23,7 @@ from ik_node.ros.interfaces import LATCHED
 from ik_node.ros.neighbours import Neighbours, digest
 from ik_node.ros.parameters import RemoteParameters
 from ik_node.tracks import TRACKS
+from ik_node.viewer import guard
 from ik_node.viewer.panel import LABELS, at_page
 from ik_node.viewer.scene import draw
 
@@ -113,10 +115,15 @@ def test_a_drag_publishes_the_goal(robot: RobotSide, page: Page, seed: Arm) -> N
 
 
 def test_a_goal_is_typed_in_millimetres(robot: RobotSide, page: Page, seed: Arm) -> None:
+    page.wait(lambda: not page.control('Position [mm]')['disabled'], 'the fields')
     assert page.control('Position [mm]')['value'] == pytest.approx(1e3 * seed.fk(list(Q.values()))[0], abs=0.051)
     page.choose('Position [mm]', (300.0, -150.0, 200.0))
     robot.move(**{**Q, 'joint1': 0.4})
     page.wait(lambda: same(page.pose('/tip'), seed.robot.link_pose('tool0', {**Q, 'joint1': 0.4})), 'the arm')
+    for number in range(5):  # along a track
+        robot.want(turned(0.1 * number, 0.3, 0.1, 0.2))
+        page.run(0.3)
+    page.choose('Arm', 'Home')
     page.run(0.5)
     assert page.control('Position [mm]')['value'] == (300.0, -150.0, 200.0), 'what is being typed stays'
     assert not robot.goals
@@ -131,9 +138,43 @@ def test_a_goal_is_typed_in_millimetres(robot: RobotSide, page: Page, seed: Arm)
     position, direction = tool_at(seed, robot.goal())
     assert np.allclose(position, (0.3, -0.15, 0.2), atol=1e-9)
     assert np.allclose(direction, (0.0, 0.0, -1.0), atol=1e-9)
-    page.wait(lambda: page.control('Direction')['value'] == (0.0, 0.0, -1.0), 'the goal in the fields')
+    page.run(0.5)
+    assert page.control('Direction')['value'] == (0.0, 0.0, -2.0), 'also what has been sent'
+    other = turned(0.8, 0.3, -0.2, 0.4)
+    robot.want(other)
+    page.choose('Reset', 'Numbers')
+    page.wait(lambda: page.control('Position [mm]')['value'] == (300.0, -200.0, 400.0), 'the goal in the fields')
+    assert page.control('Direction')['value'] == pytest.approx(other[:3, 2], abs=0.0051)
     page.choose('Reset', 'Arrows')
     page.wait(lambda: same(page.pose('/base/goal'), page.pose('/tip')), 'the arrows at the tool')
+
+
+def test_the_goal_that_a_page_shows_is_the_one_that_is_sent(robot: RobotSide, page: Page, seed: Arm) -> None:
+    """Also where viser has not sent what was typed, as when keys come fast; a late one is not sent."""
+    (button,) = [name for name, one in page._controls.items() if one.get('label') == 'Go there']
+    viewer = page.desk.viewer
+
+    def press(numbers: str) -> None:
+        assert viewer._typed(f'{button}&{numbers}') == ''
+
+    for wrong in ('1,2,3,0,0', '1,2,3,0,0,', '1,2,3,0,0,nan', ''):
+        press(wrong)
+        page.wait(lambda: 'need three numbers' in page.text(), 'the reason')
+        robot.report(seed.describe(), status='holding', state='ready', arm='holding')
+        page.wait(lambda: 'Not sent' not in page.text(), 'another message')
+    assert not robot.goals
+    press('300,-150.5,200,0,0,-2')
+    robot.wait(lambda: robot.goals, 'the goal')
+    position, direction = tool_at(seed, robot.goal())
+    assert np.allclose(position, (0.3, -0.1505, 0.2), atol=1e-9)
+    assert np.allclose(direction, (0.0, 0.0, -1.0), atol=1e-9)
+    token = guard._sent_after.set(time.monotonic() - 2.0 * guard.OLDEST)
+    try:
+        press('100,0,200,0,0,-1')
+    finally:
+        guard._sent_after.reset(token)
+    page.wait(lambda: 'arrived more than' in page.text(), 'the reason')
+    assert len(robot.goals) == 1
 
 
 def test_the_card_has_goal_and_tool_in_numbers(robot: RobotSide, page: Page, seed: Arm) -> None:
@@ -152,6 +193,8 @@ def test_the_card_has_goal_and_tool_in_numbers(robot: RobotSide, page: Page, see
     robot.want_point((0.1, 0.2, 0.3))
     page.wait(lambda: cells(np.array([100.0, 200.0, 300.0]), 1) in page.text(), 'a goal without direction')
     assert heights == {page.text().count('<tr')}, 'the card keeps its height'
+    page.choose('Reset', 'Numbers')
+    page.wait(lambda: page.control('Position [mm]')['value'] == (100.0, 200.0, 300.0), 'the fields')
     field = page.control('Direction')['value']
     assert field == pytest.approx(axis, abs=0.0051), 'the tool has a direction, the goal has none'
 
