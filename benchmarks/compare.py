@@ -74,7 +74,9 @@ def main() -> None:
         for task, method in bar:
             bar.set_description(f'{task.name} {method}')
             results.append(compare(task, method, options.scale))
-    few = '' if options.scale == 1.0 else f'A small run: {options.scale:g} times the usual number of goals. '
+    few = (
+        '' if options.scale == 1.0 else f'With {options.scale:g} times the usual number of goals, so shares are rough. '
+    )
     machine = f'{few}Python {platform.python_version()}, numpy {np.__version__}, {processor()}'
     options.out.mkdir(parents=True, exist_ok=True)
     schedules, switches = schedule_rows(tasks, options.scale), switch_rows(tasks, options.scale)

@@ -30,8 +30,8 @@ INTRO = """
 
 Written by `make compare`, which measures everything below in one run; the same command rewrites it.
 
-- `default` is `IkSolver` as it comes: the closed form where the arm has one, else `lm`. The others are
-  local methods alone.
+- `default` is `IkSolver` as it comes, without the argument `method`: the closed form where the arm has one, else
+  `lm`. It is no name of a method. The others are local methods alone.
 {methods}
 
 All run under the same random-restart annealing, from the same starts with the same random numbers, at most
@@ -44,6 +44,9 @@ failures included.
 
 MAIN = """
 ## Success and time
+
+To see how each method moves and where it gets stuck, play the [experiments](../tutorials/experiments.md). Their shares
+are higher: one easy arm, from joints at zero, and goals of one kind.
 
 Reachable goals from random joints within the limits, seed mid-range. *One start*: the descent from the seed
 did it. Shares are means over the arms, with the worst arm in brackets; times are medians over all goals, and

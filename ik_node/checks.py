@@ -143,10 +143,10 @@ def unit_vector(name: str, value: ArrayLike) -> Array:
     return np.array(unit_floats(name, value))
 
 
-def read_axis(name: str, text: str) -> tuple[float, float, float]:
+def read_axis(name: str, text: str, example: str = '0,0.6,0.8') -> tuple[float, float, float]:
     """Return the unit axis given as text: a name of AXES, or numbers such as 0,0.6,0.8 or '0 0.6 0.8'.
 
-    Raises InputError.
+    example: of three numbers, for the error. Raises InputError.
     """
     if text in AXES:
         return AXES[text]
@@ -154,7 +154,7 @@ def read_axis(name: str, text: str) -> tuple[float, float, float]:
         x, y, z = map(float, text.strip('[]()').replace(',', ' ').split())
     except ValueError:
         raise InputError(
-            f'{name} must be one of {", ".join(AXES)} or three numbers such as 0,0.6,0.8, got {safe_repr(text)}'
+            f'{name} must be one of {", ".join(AXES)} or three numbers such as {example}, got {safe_repr(text)}'
         ) from None
     return unit_floats(name, (x, y, z))
 

@@ -402,6 +402,8 @@ def bad_seeds_are_rejected(subject: Subject) -> None:
         with pytest.raises(InputError, match=f'seed must be {n} finite numbers') as caught:
             subject.solver.solve(goal, seed)
         assert subject.arm.joint_names[0] in str(caught.value)
+        many = len(seed) if isinstance(seed, list) and all(isinstance(one, float) for one in seed) else n
+        assert (f'got {many} numbers: ' in str(caught.value)) == (many != n)
 
 
 CHECKS = [

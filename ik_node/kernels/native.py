@@ -67,7 +67,9 @@ class KernelState:
 
     def __str__(self) -> str:
         if self.stage is Stage.READY:
-            return f'fast kernels {"ready" if self.compiled else "loaded"} after {self.seconds:.1f} s'
+            return 'solving is fast now: ' + (
+                'fast kernels are compiled' if self.compiled else 'fast kernels are loaded'
+            )
         if self.stage is Stage.COMPILING:
             return f'compiling fast kernels, {self.seconds:.0f} s so far; goals take longer meanwhile'
         if self.stage is Stage.FAILED:

@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ from ik_node.model.plausibility import (
 )
 from ik_node.model.robot import Robot
 from ik_node.model.urdf.reader import read_file, read_urdf
+from ik_node.share import robot_file
 
 from .joint import Joint
 
@@ -316,7 +318,7 @@ class Arm:
         self.base_link = robot.root if base_link is None else base_link
         self.tip_link, note = default_tip(robot) if tip_link is None else (tip_link, None)
         guessed, tool_axis = tool_axis is None, 'z' if tool_axis is None else tool_axis
-        axis = read_axis('tool_axis', tool_axis) if isinstance(tool_axis, str) else tool_axis
+        axis = read_axis('tool_axis', tool_axis, '(0, 0.6, 0.8)') if isinstance(tool_axis, str) else tool_axis
         self.tool_axis = frozen(unit_vector('tool_axis', axis))
         self.tool_point = frozen(vector3('tool_point', tool_point))
         self.tool_lateral = frozen(_lateral_of(self.tool_axis))
@@ -362,8 +364,13 @@ class Arm:
         xacro_args: Mapping[str, object] | str | None = None,
         **tool: Any,
     ) -> Arm:
-        """Read a .urdf or .xacro file; xacro_args such as {'dof': 5} or 'dof:=5', further ones as for Arm."""
-        return cls(read_file(path, xacro_args), tip_link, **tool)
+        """Read a .urdf or .xacro file, or a shipped robot by its name.
+
+        xacro_args: such as {'dof': 5} or 'dof:=5'; further ones as for Arm.
+        """
+        named = isinstance(path, str) and path.isidentifier() and not Path(path).exists()
+        given = robot_file(str(path)) if named else path
+        return cls(read_file(given, xacro_args), tip_link, **tool)
 
     def __repr__(self) -> str:
         axis = ', '.join(f'{value:g}' for value in self.tool_axis)
@@ -586,7 +593,8 @@ def joint_array(name: str, q: ArrayLike, joint_names: Sequence[str]) -> Array:
     # A sum is finite only if every entry is, at a tenth of the cost of isfinite().all().
     if values.shape != (count,) or not math.isfinite(sum(values.tolist())):
         joints = ', '.join(map(escaped, joint_names))
-        raise InputError(f'{titled(name)} must be {count} finite numbers ({joints}), got {safe_repr(q)}')
+        given = f'{values.size} numbers: ' if values.ndim == 1 and 0 < values.size != count else ''
+        raise InputError(f'{titled(name)} must be {count} finite numbers ({joints}), got {given}{safe_repr(q)}')
     return values
 
 

@@ -28,7 +28,7 @@ from ik_node.control.locks import Rank, ordered_lock
 from ik_node.control.outputs import Output
 from ik_node.control.requests import HomeRequest, Level, Report, Snapshot
 from ik_node.control.settings import ArmSettings
-from ik_node.control.states import ON_ITS_WAY, State
+from ik_node.control.states import NEED_RESUME, ON_ITS_WAY, State
 from ik_node.control.teleop import TeleopController
 from ik_node.errors import InputError, join_names
 from ik_node.model.arm import Arm
@@ -546,6 +546,7 @@ class ToolInterface:
         self.last_report: Report | None = None  # on a goal
         self._state_due = 0.0  # when the next goal_state is (steady)
         self._on_its_way = False  # at the last setpoint
+        self._told: set[str] = set()  # why goals are rejected until a resume, as logged
         self._stopped = False  # a stop was requested, and no resume since
         self._pace = ReportPace(self._publish)
         self._status = interfaces.STATUS.publisher(node, prefix)
@@ -698,6 +699,12 @@ class ToolInterface:
     def _log(self, report: Report) -> None:
         log = self._node.get_logger()
         message = self.label(report.message)
+        if report.status != 'rejected' or report.state.value not in NEED_RESUME:
+            self._told.clear()
+        elif message in self._told:  # a track goes on sending goals
+            return
+        else:
+            self._told.add(message)
         if report.level is Level.ERROR:
             log.error(message, throttle_duration_sec=2.0)
         elif report.level is Level.WARN:

@@ -119,8 +119,8 @@ class Solutions(list[Solution]):
     complete: no other meets the goal exactly, up to rounding; an empty list is complete only if no
     configuration meets it within the tolerances either. False if restarts found them, which can only
     estimate how many are missing, if time ran out, for self-motions, and next to limits, where a goal may be
-    met within the tolerances only. A joint that never moves tool point or tool axis, such as the roll about
-    the tool, adds none: each solution then represents all its positions, and is marked self_motion.
+    met within the tolerances only. Where a joint only turns the tool about its axis, each solution stands for all
+    values of that joint, and is marked self_motion.
     """
 
     __slots__ = ('complete',)

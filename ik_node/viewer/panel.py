@@ -277,7 +277,7 @@ def _pose_table(colours: ToolColours, poses: Poses | None) -> str:
     )
     style = 'width:100%;table-layout:fixed;text-align:right;font-variant-numeric:tabular-nums;border-spacing:0'
     table = f'<table style="{style}"><tr style="height:1.5em"><th style="width:38%"></th>{head}</tr>{rows}</table>'
-    errors = (('Arm is off by', known.arm_errors), ('Solution is off by', known.solution_errors))
+    errors = (('Tool is off goal by', known.arm_errors), ('Computed pose by', known.solution_errors))
     return table + ''.join(row(label, error_words(*error) or UNKNOWN) for label, error in errors)
 
 

@@ -663,7 +663,7 @@ COLOURS: tuple[Colour, ...] = (
     (71, 85, 105),
     (8, 145, 178),
 )
-HINT = 'How far the joint turns that moves most, which joint is nearest to a limit, and a small gap between links. '
+HINT = 'Each row: the posture, the largest turn of a joint on the way there, and the joint nearest to a limit. '
 HINT += 'A click moves the arm.'
 SMALL_GAP = 0.03  # [m] between links, below which it is shown
 BENT = 0.3  # least share of a bend that is upwards or downwards, for it to be called so
@@ -828,7 +828,7 @@ def _figures(choice: Choice, arm: Arm, q: Array) -> str:
         left = amount(choice.to_limit, bool(arm.prismatic[choice.joint]))
         parts.append(f'{arm.joint_names[choice.joint]} {left} to limit')
     if choice.clearance is not None and 0.0 <= choice.clearance < SMALL_GAP:
-        parts.append(f'gap {1e3 * choice.clearance:.0f} mm')
+        parts.append(f'links {1e3 * choice.clearance:.0f} mm apart')
     return ' · '.join(filter(None, parts))
 
 

@@ -326,3 +326,20 @@ def test_an_axis_is_named_and_a_guess_is_said():
     assert named.name in repr(IkSolver(named))
     with pytest.raises(InputError, match='one of x, -x'):
         Arm.from_urdf(MIXED, tool_axis='up')
+
+
+def test_a_shipped_robot_is_read_by_its_name(tmp_path, monkeypatch):
+    assert Arm.from_file('so101_like', tool_axis='z').n == 5
+    (tmp_path / 'so101_like').write_text(arm_urdf())
+    monkeypatch.chdir(tmp_path)
+    assert Arm.from_file('so101_like', tool_axis='z').tip_link == 'tool0', 'a file with that name'
+
+
+def test_an_axis_that_is_none_is_answered_in_the_words_of_python():
+    with pytest.raises(InputError, match=r"such as \(0, 0.6, 0.8\), got 'w'"):
+        Arm.from_urdf(arm_urdf(), tool_axis='w')
+
+
+def test_the_default_is_no_name_of_a_method():
+    with pytest.raises(InputError, match="got 'default'; leave method out for the default"):
+        IkSolver(Arm.from_urdf(arm_urdf(), tip_link='tool0'), method='default')

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -15,7 +16,8 @@ from ik_node.control.requests import Level, Report
 from ik_node.control.states import State
 from ik_node.ros import node, tool_interface
 from ik_node.ros.interfaces import FORGET_AFTER, INTERVAL, Remarks
-from ik_node.ros.reports import NUMBERS, STATUSES
+from ik_node.ros.programs import services
+from ik_node.ros.reports import NUMBERS, STATUSES, status_message
 from ik_node.ros.tool_interface import ReportPace
 from ik_node.steady import steady
 
@@ -209,3 +211,43 @@ def test_goal_state_holds_the_progress_as_numbers(client):
     assert all(0.0 <= row['share_done'] < 1.0 and row['time_left'] > 0.0 for row in planned)
     assert rows[-1]['distance_left'] == rows[-1]['time_left'] == 0.0
     client.node.destroy_subscription(subscription)
+
+
+STOPPED = 'stopped; run ik_resume or call ~/resume to continue'
+
+
+def rejection(state: State, reason: str = STOPPED) -> Report:
+    request = SimpleNamespace(source='goal_pose', stamp='', frame='', tool='')
+    return Report(Level.ERROR, f'goal_pose rejected: {reason}', 'rejected', 'rejected', state, request, 7)
+
+
+def test_that_the_arm_is_stopped_is_logged_once_for_a_stream_of_goals():
+    said: list[str] = []
+    log = SimpleNamespace(error=lambda message, **_: said.append(message))
+    tool = SimpleNamespace(_node=SimpleNamespace(get_logger=lambda: log), label=str, _told=set())
+
+    def hear(one: Report) -> int:
+        tool_interface.ToolInterface._log(tool, one)
+        return len(said)
+
+    assert [hear(rejection(State.STOPPED)) for _ in range(3)] == [1, 1, 1]
+    assert hear(rejection(State.STOPPED, 'NaN')) == 2
+    assert hear(Report(Level.OK, 'solved', 'solved', 'moving', State.MOVING, rejection(State.MOVING).request)) == 2
+    assert hear(rejection(State.STOPPED)) == 3, 'a later stop'
+    assert [hear(rejection(State.HOLDING, 'NaN')) for _ in range(2)] == [4, 5], 'the arm is not stopped'
+
+
+@pytest.mark.parametrize(
+    ('report', 'said'),
+    [
+        (rejection(State.STOPPED), [STOPPED, 'the last goal, from goal_pose, was rejected']),
+        (rejection(State.STOPPED, 'NaN'), ['stopped; run ik_resume to continue', 'goal_pose rejected: NaN']),
+        (rejection(State.HOLDING, 'NaN'), ['goal_pose rejected: NaN']),
+        (Report(Level.WARN, STOPPED, 'stopped', 'stopped', State.STOPPED), [STOPPED]),
+    ],
+)
+def test_ik_status_says_first_that_the_arm_is_stopped(monkeypatch, capsys, report, said):
+    listening = SimpleNamespace(status=lambda: status_message('ik_node', report))
+    monkeypatch.setattr(services, '_with_services', lambda _program, _tool, act: act(listening))
+    assert services._status('ik_status', '') == int(report.state is State.STOPPED)
+    assert capsys.readouterr().out.splitlines() == said

@@ -109,7 +109,13 @@ def _status(program: str, tool: str) -> int:
     def act(services: Services) -> int:
         report = services.status()
         values = report_values(report)
-        say(report.message)
+        arm, reason = values.get('arm', ''), values.get('reason', '')
+        if arm in NEED_RESUME and values.get('status') == 'rejected':  # the report is on a goal, not on the arm
+            known = 'ik_resume' in reason
+            say(reason if known else f'{arm}; run ik_resume to continue')
+            say(f'the last goal, from {values.get("goal")}, was rejected' if known else report.message)
+        else:
+            say(report.message)
         errors = ' and '.join(
             f'{1e3 * value:.3f} mm' if key == 'position_error' else f'{value:.5f} rad'
             for key in ('position_error', 'direction_error')
