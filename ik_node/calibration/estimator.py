@@ -246,7 +246,7 @@ class TouchModel:
         return float(np.sqrt(np.mean(squares)))
 
     def calibrate(self, touches: Touches, model: str = '') -> Calibration:
-        """Return the estimate by the model that foretells left-out crosses best, without wrong touches.
+        """Return the estimate by the model that predicts left-out crosses best, without wrong touches.
 
         model: one of MODELS, '' to choose: all frames only if that misses a tenth less than zeros and tool point do.
         Raises InputError if the touches are too few or too alike, or a zero would move too far to be believed.
@@ -269,14 +269,26 @@ class TouchModel:
             )
         return found
 
+    def check_limits(self, q: Array) -> None:
+        """Raise InputError for joints (k, n) that are farther beyond their limits than a zero may be off."""
+        arm = self.arm
+        beyond = np.where(self.slides, -math.inf, np.maximum(arm.lower - q, q - arm.upper)).max(axis=0, initial=0.0)
+        if beyond.max() > FARTHEST_ZERO:
+            j = int(beyond.argmax())
+            raise InputError(
+                f'joint {quoted(arm.joint_names[j])} is {beyond[j]:.3g} rad beyond its limits, {arm.lower[j]:.3g} to '
+                f'{arm.upper[j]:.3g} rad: are the positions in degrees, or is this the description of another arm?'
+            )
+
     def _check(self, touches: Touches) -> None:
-        """Raise InputError for touches that are too few or too alike."""
+        """Raise InputError for touches that are too few, too alike, or far beyond the limits of a joint."""
         crosses = len(np.unique(touches.crosses))
         if len(touches.q) < FEWEST_TOUCHES or crosses < FEWEST_CROSSES:
             raise InputError(
                 f'at least {FEWEST_TOUCHES} touches of {FEWEST_CROSSES} crosses are needed, got {len(touches.q)} of '
                 f'{crosses}'
             )
+        self.check_limits(touches.q)
         spans = np.where(self.slides, math.inf, np.ptp(touches.q, axis=0))[:-1]
         if spans.min() < LEAST_SPAN:
             name = quoted(self.arm.joint_names[int(spans.argmin())])

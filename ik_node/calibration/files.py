@@ -9,6 +9,7 @@ import hashlib
 import math
 import os
 import re
+import xml.etree.ElementTree as ET
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -112,8 +113,8 @@ class Record:
 
 
 def digest(description: str) -> str:
-    """Return what tells one description from another."""
-    return hashlib.sha256(description.encode()).hexdigest()[:16]
+    """Return what tells descriptions apart, but for comments: in one, xacro notes how its file was named."""
+    return hashlib.sha256(ET.canonicalize(description, strip_text=True).encode()).hexdigest()[:16]
 
 
 def record_path(arm: str) -> Path:

@@ -59,7 +59,7 @@ def main(given: Sequence[str] | None = None) -> int:
         'and check (default: a file for the arm in ~/.config/ik_node/calibration)',
     )
     group.add_argument('--solve', action='store_true', help='estimate from the touches that are kept, without the arm')
-    group.add_argument('--model', choices=MODELS, default='', help='what is estimated (default: what foretells better)')
+    group.add_argument('--model', choices=MODELS, default='', help='what is estimated (default: what predicts better)')
     what = group.add_mutually_exclusive_group()
     what.add_argument('--check', action='store_true', help='compare three more touches with the calibration')
     what.add_argument('--tool', action='store_true', help='find the tip of another tool by four touches of a cross')
@@ -98,9 +98,10 @@ def _calibrate(arguments: argparse.Namespace) -> int:
         record = read_csv(arguments.touches, arm.joint_names, text, sheet)
     elif record is None:
         raise InputError(f'no sheet of {arm.name} was printed: ik_calibrate {source} --sheet sheet.pdf')
-    if arguments.bar is not None:
-        _measured(record, arguments.bar * MM)
-    model = record.sheet.model(arm, record.bar)
+    bar = record.bar if arguments.bar is None else arguments.bar * MM
+    model = record.sheet.model(arm, bar)
+    if bar != record.bar:
+        _measured(record, bar, keep=not table)
     if table or arguments.solve:
         return _conclude(model, record, arguments, text, output, None)
     from .live import LiveArm  # needs ROS
@@ -117,14 +118,16 @@ def _calibrate(arguments: argparse.Namespace) -> int:
         return _conclude(model, record, arguments, text, output, live)
 
 
-def _measured(record: Record, bar: float) -> None:
-    """Note what the bar of the print measures [m]. Raises InputError if touches were made with another one."""
-    if bar != record.bar and record.touches and record.path.suffix != '.csv':
+def _measured(record: Record, bar: float, keep: bool) -> None:
+    """Note what the bar of the print measures [m]. Raises InputError if touches that are kept are of another one."""
+    if keep and record.touches:
         raise InputError(
             f'the touches in {path_text(record.path)} were made with a bar of {record.bar / MM:g} mm: remove the file '
             'and print the sheet again'
         )
     record.bar = bar
+    if keep:
+        record.store()  # for the page, too
 
 
 def _touched(session: Session, live: LiveArm) -> bool:
@@ -161,6 +164,7 @@ def _ask(model: TouchModel, cross: int, q: Array, what: str) -> str:
 
 def _few(model: TouchModel, sheet: Sheet, live: LiveArm, crosses: Sequence[int]) -> Record | None:
     """Return a touch of each of crosses, from 1, that is not kept; None if the user stops."""
+    say(live.advice)
     live_record = Record(Path(os.devnull), '', sheet)
     for number, cross in enumerate(crosses, 1):
         while len(live_record.touches) < number:
@@ -251,7 +255,8 @@ def _write(model: TouchModel, found: Calibration, text: str, output: Path, *, ze
     write_file(output, description)
     axis = ','.join(f'{value:.4g}' for value in model.arm.tool_axis)
     say(
-        f'{path_text(output)} is written, with the links {TOOL} at the tip and {SHEET} amid the crosses. Use it:\n'
+        f'{path_text(output)} is written, with the links {TOOL} at the tip and {SHEET} in the middle of '
+        'the paper. Use it:\n'
         f'  ik_demo --description-file {output} --tip-link {TOOL} --tool-axis={axis}\n'
         f'  ros2 launch ik_node arm.launch.py description_file:={output} tip_link:={TOOL} tool_axis:={axis}'
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -62,23 +63,26 @@ class Session:
         q = still(self.model, seen)
         joints = {name: round(float(value), 6) for name, value in zip(names, q, strict=True)}
         kept = Touch(cross, joints, len(self._touches()) >= TOUCHES)
-        self.record.touches.append(kept)
-        self.record.store()
+        self._keep([*self.record.touches, kept])
         return kept
 
     def undo(self) -> Touch | None:
         """Forget the last touch and return it, None if there is none."""
         if not self.record.touches:
             return None
-        last = self.record.touches.pop()
-        self.record.store()
+        last = self.record.touches[-1]
+        self._keep(self.record.touches[:-1])
         return last
+
+    def _keep(self, touches: list[Touch]) -> None:
+        replace(self.record, touches=touches).store()  # raises InputError, as for a full disk: then nothing is kept
+        self.record.touches = touches
 
 
 def still(model: TouchModel, seen: Sequence[Array]) -> Array:
     """Return the mean (n,) of joints (n,), those of all messages in LASTING.
 
-    Raises InputError if they are too few, not numbers, or a joint has moved.
+    Raises InputError if they are too few, not numbers, far beyond the limits, or a joint has moved.
     """
     if len(seen) < FEWEST:
         raise InputError(
@@ -91,7 +95,9 @@ def still(model: TouchModel, seen: Sequence[Array]) -> Array:
     if moved.max() > 1.0:
         name = quoted(model.arm.joint_names[int(moved.argmax())])
         raise InputError(f'joint {name} moved: hold the arm still, and try again')
-    return np.asarray(rows.mean(axis=0))
+    mean = np.asarray(rows.mean(axis=0))
+    model.check_limits(mean[None])
+    return mean
 
 
 def check_misses(model: TouchModel, record: Record, parameters: Array) -> Array:

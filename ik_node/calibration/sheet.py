@@ -58,7 +58,10 @@ class Sheet:
                 f'the bar measures {bar / MM:.4g} mm instead of {BAR / MM:.0f} mm: print the sheet at 100 %, without '
                 '"fit to page"'
             )
-        return TouchModel(arm, self.places * scale, self.pose, self.known)
+        pose = self.pose.copy()
+        if self.outlined:  # the base stands on the outline, at this edge: it stays, and the middle moves
+            pose[:3, 3] += (scale - 1.0) * (0.5 * PAPERS[self.paper][0] - EDGE) * pose[:3, 0]
+        return TouchModel(arm, self.places * scale, pose, self.known)
 
     @classmethod
     def of(cls, arm: Arm, text: str = '', mesh_path: str = '', paper: str = 'A4') -> Sheet:
@@ -125,15 +128,20 @@ class Sheet:
 def outline_of(arm: Arm, text: str, mesh_path: str) -> tuple[Array, float]:
     """Return the convex outline (k, 2) [m] of what stands on the table, in the base frame, and the table's z [m].
 
-    Of the links that no joint of the arm moves; empty, and the base's own plane, if the description shows none.
+    Of the links that no joint moves against the base link; empty, and the base's own plane, if none is shown.
     """
     import trimesh  # takes half a second to load
     from scipy.spatial import ConvexHull, QhullError
 
+    def moving(link: str) -> list[str]:
+        return [joint.name for joint in arm.robot.path(link) if joint.movable]
+
     corners = []
     for link, element in named(parse_xml(text, Reading()), 'link').items():
-        row, place = place_of(arm, link)
-        for visual in element.findall('visual') or element.findall('collision') if row == 0 else ():
+        if moving(link) != moving(arm.base_link):
+            continue  # of this arm, or of another one
+        _, place = place_of(arm, link)
+        for visual in element.findall('visual') or element.findall('collision'):
             try:
                 shape, mesh = shape_of(visual, {}, mesh_path)
             except Exception:  # a mesh that is missing or cannot be read shows no outline

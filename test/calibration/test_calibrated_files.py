@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,10 +16,19 @@ from touched_arms import ARM, FILE, MODEL, SHEET, TEXT, errors, touched
 from ik_node import Arm, InputError
 from ik_node.calibration import program
 from ik_node.calibration.estimator import FRAMES, ON_OUTLINE, Calibration, Fit, TouchModel
-from ik_node.calibration.files import Record, Touch, calibrated_description, digest, load_record, sheet_pose
+from ik_node.calibration.files import (
+    Record,
+    Touch,
+    calibrated_description,
+    digest,
+    load_record,
+    record_path,
+    sheet_pose,
+)
 from ik_node.calibration.poses import Poses
 from ik_node.calibration.session import CHECKS, TOUCHES, Session, still
-from ik_node.calibration.sheet import PAPERS, Sheet
+from ik_node.calibration.sheet import PAPERS, Sheet, outline_of
+from ik_node.model.urdf.description import load_description
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +66,12 @@ def test_a_sheet_has_the_outline_and_rejects_a_wrong_scale(tmp_path):
     for bar in (0.196, 0.2041, float('nan')):
         with pytest.raises(InputError, match=r'the bar measures .* mm instead of 200 mm'):
             SHEET.model(ARM, bar)
+    # The outline grows with the paper: the edge at which the base stands stays where it is.
+    edge = np.array([0.02 - 0.5 * PAPERS['A4'][0], 0.0, 0.0])
+    for bar in (0.198, 0.202):
+        pose = SHEET.model(ARM, bar).sheet
+        scaled = pose[:3, :3] @ edge * (bar / 0.2) + pose[:3, 3]
+        np.testing.assert_allclose(scaled, SHEET.pose[:3, :3] @ edge + SHEET.pose[:3, 3], atol=1e-12)
     assert Sheet.of(ARM).known[0] > 0.1
     for paper, (length, width) in PAPERS.items():
         SHEET.draw(tmp_path / 'sheet.pdf', 'title')
@@ -81,13 +98,41 @@ def test_touches_are_kept_and_go_on_another_day(tmp_path):
     assert again.undo() == session.record.touches[-1]
     assert len(load_record(path, TEXT).touches) == 2
     with pytest.raises(InputError, match='made with another description'):
-        load_record(path, TEXT + ' ')
+        load_record(path, TEXT.replace('<link', '<link name="more"/><link', 1))
     path.write_text(path.read_text().replace('cross: ', 'cross: 7'))
     with pytest.raises(InputError, match='is not on the sheet, it has 1 to 6'):
         load_record(path, TEXT)
     path.write_text('touches: 5\n')
     with pytest.raises(InputError, match=r'touches\.yaml'):
         load_record(path, TEXT)
+
+
+def test_touches_are_of_a_description_however_its_file_is_named():
+    relative = os.path.relpath(FILE)
+    assert digest(load_description(relative)) == digest(load_description(Path(FILE).resolve()))
+
+
+def test_a_touch_that_cannot_be_stored_is_not_taken(tmp_path):
+    session = Session(MODEL, Record(tmp_path / 'touches.yaml', digest(TEXT), SHEET))
+    kept = session.touch(1, [ARM.middle] * 5)
+    session.record.path = tmp_path / 'touches.yaml' / 'below_a_file.yaml'
+    for act in (lambda: session.touch(2, [ARM.middle] * 5), session.undo):
+        with pytest.raises(InputError):
+            act()
+        assert session.record.touches == [kept]
+
+
+def test_another_arm_is_no_part_of_the_outline():
+    other = (
+        '<link name="other"><visual><geometry><box size="0.1 0.1 0.5"/></geometry></visual></link>'
+        '<joint name="other_joint" type="revolute"><axis xyz="0 0 1"/><limit lower="-1" upper="1" effort="1" '
+        f'velocity="1"/><parent link="{ARM.base_link}"/><child link="other"/></joint></robot>'
+    )
+    text = TEXT.replace('</robot>', other)
+    outline, floor = outline_of(Arm.from_urdf(text, ARM.tip_link, tool_axis=ARM.tool_axis), text, '')
+    known, table = outline_of(ARM, TEXT, '')
+    np.testing.assert_allclose(outline, known)
+    assert floor == table
 
 
 def test_the_last_touches_are_only_compared(tmp_path):
@@ -105,6 +150,7 @@ def test_the_last_touches_are_only_compared(tmp_path):
         ([ARM.middle] * 4, '4 joint_states came'),
         ([ARM.middle] * 9 + [ARM.middle + 0.004 * np.eye(5)[1]], 'joint "shoulder_lift" moved'),
         ([ARM.middle] * 9 + [np.full(5, np.nan)], 'not a number'),
+        ([ARM.middle + 57.3] * 9, 'are the positions in degrees'),
     ],
 )
 def test_a_touch_is_refused_while_the_arm_moves(seen, named):
@@ -167,8 +213,10 @@ def test_wrong_arguments_are_rejected_in_one_line(tmp_path):
         (['--solve'], 'at least 8 touches of 4 crosses are needed, got 0'),
         (['--solve', '--bar', '190'], 'the bar measures 190 mm'),
         (['--sheet', 'sheet.pdf'], 'exists already'),
+        (['--solve', '--bar', '199'], 'at least 8 touches'),
     ):
         check_rejected(ran(program, FILE, *given), named)
+    assert load_record(record_path(ARM.name), TEXT).bar == 0.199
 
 
 @pytest.mark.slow
