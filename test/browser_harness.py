@@ -61,9 +61,9 @@ class Browser:
         driver.set_script_timeout(TIMEOUT)
         self.command('Page.addScriptToEvaluateOnNewDocument', source=FEWER_FRAMES)
 
-    def command(self, name: str, **values: Any) -> None:
-        """Send a command of the DevTools protocol."""
-        self.driver.execute_cdp_cmd(name, values)
+    def command(self, name: str, **values: Any) -> Any:
+        """Send a command of the DevTools protocol, and return its answer."""
+        return self.driver.execute_cdp_cmd(name, values)
 
     def open(self, url: str) -> None:
         """Open the page of the viewer, and look into the frame of viser."""

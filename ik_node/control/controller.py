@@ -342,7 +342,7 @@ class GoalTracker:
 
 
 ANNOUNCED = frozenset({State.STOPPED, State.FAULTED, State.HAND_GUIDED})  # reported on entry
-RESUME = 'run ik_resume or call ~/resume to continue'
+RESUME = 'run ik_resume or call ~/resume, then give a goal'
 HALTING = 'the joint controller is still coming to rest; try again in a second'
 RESUMING = 1.0  # [s] after a resume in which requests wait for the measured joints
 NO_MODEL = 'no robot model yet: waiting for robot_description'

@@ -206,12 +206,12 @@ class ArmModel:
         others = np.setdiff1d(np.arange(len(self.joint_names)), self.rolls)
         return tuple(block for block in (others, *self.rolls[:, None]) if block.size)
 
-    def solve(self, goals: Mapping[str, Goal], q: Array) -> TreeSolution:
-        """Solve goals by tool, near q (k,); tools without a goal stay as at q."""
+    def solve(self, goals: Mapping[str, Goal], q: Array, time_budget: float | None = None) -> TreeSolution:
+        """Solve goals by tool, near q (k,); tools without a goal stay as at q; time_budget [s] or the usual one."""
         if self.together is not None:
-            return self.together.solve(goals, q)
+            return self.together.solve(goals, q, time_budget=time_budget)
         ((name, goal),) = goals.items()
-        found = self.tools[name].solver.solve(goal, q)
+        found = self.tools[name].solver.solve(goal, q, time_budget)
         return TreeSolution(found.q, {name: found})
 
     def track(self, goals: Mapping[str, Goal], q: Array, before: Array | None) -> TreeSolution:

@@ -133,7 +133,12 @@ class ArmSettings(HasTool):
         1e-3, 'direction error below which a goal is solved [rad]', low=1e-12, high=math.pi
     )
     restarts: int = parameter(1000, 'maximum number of random restarts', low=0, high=1_000_000)
-    time_budget: float = parameter(0.05, 'maximum search time per goal [s]', low=1e-4, high=10.0)
+    time_budget: float = parameter(
+        0.05,
+        'maximum search time per goal [s]. A goal that continues no stream has up to 20 times as much',
+        low=1e-4,
+        high=10.0,
+    )
     random_seed: int = parameter(0, 'seed of the random restarts', low=0, high=2**31 - 1)
     direction_weight: float = parameter(
         0.0,

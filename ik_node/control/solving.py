@@ -62,6 +62,7 @@ AHEAD = 0.25  # [s] maximum extrapolation after the newest goal
 BRIDGED = 3.5  # intervals after which the stream may have ended: two goals may be lost
 RETURN = 0.4  # [s] in which the extrapolated motion then comes to rest at the newest goal
 STAMPED, RECEIVED = 4, 8  # goals in an estimate, by stamps and by times of arrival, which have more jitter
+PATIENCE = 20.0  # times the time budget, for a goal that continues no stream, if that has not been enough
 JUMP = 0.1  # [rad or m] beyond what the speed limits allow: the goal has jumped
 
 
@@ -289,6 +290,9 @@ class GoalSolver:
         goals, model = {**before, tool: goal}, self.model
         if last is None or not last.streams(arrival):
             found = model.solve(goals, position)
+            # With kernels in Python or on a busy computer; nothing waits for this answer.
+            if any(one.reason is not None and one.reason.cause is Cause.TIME for one in found.tools.values()):
+                found = model.solve(goals, position, PATIENCE * settings.time_budget)
         elif last.solved and tool in before and settings.solver == 'lm':  # only lm tracks
             found = model.track(goals, last.q, last.before)
         else:

@@ -632,7 +632,7 @@ class ToolInterface:
         for tool in self.group:
             self._inbox.clear(tool.tool)
         self.controller.stop()
-        return True, f'stopping; run ik_resume or call ~/{self.prefix}resume to continue'
+        return True, f'stopping; run ik_resume or call ~/{self.prefix}resume, then give a goal'
 
     def resume(self) -> ServiceResult:
         """Accept goals again."""

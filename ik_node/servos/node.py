@@ -489,6 +489,8 @@ class ServosNode(ClosableNode):
         if self._blocked:
             self._arm.drop_commands()
             return
+        if self._arm.ended:  # nothing that a user could change
+            return
         try:
             self._incoming.check(message.header.stamp, info)
             self._arm.command(values_by_name(message))

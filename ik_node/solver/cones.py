@@ -201,7 +201,7 @@ class ConeGoals:
         else:
             closest = f'the closest direction found at this position is {outside:.4g} rad outside the cone'
             if self.is_outside(goal):
-                reason = Reason(Cause.DIRECTION_CONSTRAINED, outside, closest + self._unreachable.tied)
+                reason = Reason(Cause.DIRECTION_CONSTRAINED, outside, closest)
                 return replace(plain, status=Status.UNREACHABLE, reason=reason)
             sentence = f'{sentence}; {closest}'
         reason = Reason(Cause.SEARCH_ENDED, plain.restarts, sentence)

@@ -18,7 +18,7 @@ from ik_node.model.ball import Ball, Order
 from ik_node.solver.closed_form import RESIDUAL_MARGIN, ROLL_TOLERANCE, ClosedForm, Family
 from ik_node.solver.goal import SOLVED, Cause, Goal, Reason, Solution, Status
 from ik_node.solver.restarts import RandomRestarts, SearchResult
-from ik_node.solver.unreachable import NearMiss, UnreachableGoals, nearest_miss
+from ik_node.solver.unreachable import NearMiss, UnreachableGoals, cannot_point, nearest_miss
 from ik_node.steady import steady
 
 from .closest import ClosestConfiguration, ClosestSearch
@@ -276,15 +276,21 @@ class Pipeline:
 
     def _not_found(self, task: Task) -> Solution:
         """NOT_FOUND with the closest configuration, and which budget was exhausted."""
-        closest, found = task.closest, task.found
+        closest, found, search = task.closest, task.found, self.search
         if found.out_of_time or task.late:
             budget = task.budget
-            reason = Reason(Cause.TIME, budget, f'no solution found within the time budget of {budget:g} s')
+            sentence = f'the computer was too slow for this goal: the search ended after {budget:g} s; try again'
+            in_place = task.goal.direction is not None and closest.position_error <= search.options[POSITION_TOLERANCE]
+            if task.excluded and in_place:  # what is left to search are errors within the tolerances
+                sentence = (
+                    f'{cannot_point(closest.direction_error)}; the search for a closer one took over {budget:g} s'
+                )
+            reason = Reason(Cause.TIME, budget, sentence)
         else:
             sentence = f'no solution found from the seed and {found.restarts} random restarts'
             reason = Reason(Cause.SEARCH_ENDED, found.restarts, sentence)
             has_cones = self._arm.has_cones
-            ball = blocking_ball(self.search, task.goal, task.seed, task.deadline) if has_cones else None
+            ball = blocking_ball(search, task.goal, task.seed, task.deadline) if has_cones else None
             if ball is not None:
                 reason = replace(ball, sentence=f'{sentence}; without its limits {ball.sentence}')
         errors = closest.position_error, closest.direction_error

@@ -408,7 +408,9 @@ class SharedJoints:
             return alone[name].status, alone[name].reason
         others = join_names(other for other in alone if other != name)
         if clock.late:
-            sentence = f'no solution found together with {others} within the time budget of {clock.budget:g} s'
+            sentence = (
+                f'the computer was too slow to solve this goal together with {others} in {clock.budget:g} s; try again'
+            )
             return Status.NOT_FOUND, Reason(Cause.TIME, clock.budget, sentence)
         amount = solution.position_error
         sentence = f'this goal can be met by itself, but no solution was found together with {others}'

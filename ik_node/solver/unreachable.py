@@ -41,9 +41,6 @@ class UnreachableGoals:
         self._unlimited = without_stops(arm.limits, arm.period)
         self._options = options
         self._tolerance = float(options[POSITION_TOLERANCE])  # m
-        self.tied = ''  # what a sentence on a direction adds
-        if arm.effective_dof < 5:
-            self.tied = f': at one position the tool can point in few directions ({arm.effective_dof} effective DoF)'
 
     def by_reach(self, goal: Goal) -> Cause | None:
         """Return why no joint positions reach the position, by link lengths; None if that is not proven."""
@@ -76,8 +73,7 @@ class UnreachableGoals:
             return self._beyond_a_limit(miss)
         if closest.position_error <= self._options[POSITION_TOLERANCE]:
             amount = closest.direction_error
-            sentence = f'the closest direction found at this position is off by {amount:.4g} rad{self.tied}'
-            return Reason(Cause.DIRECTION_CONSTRAINED, amount, sentence)
+            return Reason(Cause.DIRECTION_CONSTRAINED, amount, cannot_point(amount))
         free = self._closest_search.find(goal, seed, closest.q, ignore_limits=True)
         if free.position_error <= self._options[POSITION_TOLERANCE]:
             miss = nearest_miss(self.arm, free.q[None])
@@ -100,6 +96,11 @@ class UnreachableGoals:
         unit = 'm' if self.arm.prismatic[miss.joint] else 'rad'
         sentence = f'joint "{name}" would exceed its limit by {miss.excess:.4g} {unit}'
         return Reason(Cause.JOINT_LIMIT, miss.excess, sentence, name)
+
+
+def cannot_point(amount: float) -> str:
+    """Return in words that the closest direction at a position is off by amount [rad]."""
+    return f'the tool cannot point that way here: the closest direction found is {amount:.4g} rad off'
 
 
 def nearest_miss(arm: Arm, rows: Array) -> NearMiss | None:

@@ -62,7 +62,7 @@ class StatusPrinter:
             stopped = values.get('arm') in NEED_RESUME
             if stopped and not self._stopped:
                 self._say(
-                    f'{self._prefix}to continue, press Resume on the page, run ik_resume, or press c in ik_teleop'
+                    f'{self._prefix}press Resume on the page, run ik_resume, or press c in ik_teleop, then give a goal'
                 )
             self._stopped = stopped
             return

@@ -162,6 +162,9 @@ class DryRun:
             self._note(Finding(point.name, str(error)))
             self._known = False
             return
+        if point.turned:
+            sentence = f'the tool points {point.turned:.3g} rad away from the direction wanted there'
+            self._note(Finding(point.name, f'{sentence}, the closest that the arm found', serious=False))
         self._visits[begin] = self._positions
         first = self.moves.setdefault(number, replace(move, duration=self._duration))
         apart = _farthest(first.end, move.end)

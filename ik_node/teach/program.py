@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -47,7 +48,8 @@ class Point:
     the tool axis (None: free), both in the base link's frame. near: joints of the arm when a point of the
     tool was taught; of several solutions the one near them is used. motion: JOINT, all joints together, or
     LINE, the tool straight. speed: share of ik_node's speed_scaling. wait [s]: after the arrival.
-    gripper: position of the program's gripper joint after the arrival, None: unchanged. Raises InputError.
+    gripper: position of the program's gripper joint after the arrival, None: unchanged. turned [rad]: angle of the
+    tool axis to the direction that was wanted when the point was taught. Raises InputError.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Point:
     speed: float = 1.0
     wait: float = 0.0
     gripper: float | None = None
+    turned: float = 0.0
 
     def __post_init__(self) -> None:
         try:
@@ -87,6 +90,7 @@ class Point:
             raise InputError('a line needs a direction of the tool')
         object.__setattr__(self, 'speed', number(MIN_SPEED, 1.0)('speed', self.speed))
         object.__setattr__(self, 'wait', number(0.0, LONGEST_WAIT)('wait', self.wait))
+        object.__setattr__(self, 'turned', round(number(0.0, math.pi)('turned', self.turned), DIGITS))
         if self.gripper is not None:
             object.__setattr__(self, 'gripper', round(FINITE('gripper', self.gripper), DIGITS))
 
@@ -194,7 +198,7 @@ def _or_as_given(value: Any) -> Any:
 
 def _plain(point: Point) -> dict[str, Any]:
     """Return the fields of a point that are not as usual, in the order in which people read them."""
-    usual = {'near': {}, 'speed': 1.0, 'wait': 0.0}
+    usual = {'near': {}, 'speed': 1.0, 'wait': 0.0, 'turned': 0.0}
     found: dict[str, Any] = {}
     for one in fields_of(point):
         value = getattr(point, one.name)

@@ -30,6 +30,7 @@ from ik_node.checks import finite_array
 from ik_node.console import say
 from ik_node.control.models import limited_arm
 from ik_node.control.settings import ArmSettings, RobotSettings, tool_names
+from ik_node.control.states import State
 from ik_node.errors import IkError, InputError
 from ik_node.model.arm import Arm
 from ik_node.model.robot import Robot
@@ -373,6 +374,8 @@ class ViewerNode(ClosableNode):
             for name, remote in zip(names, remotes, strict=True)
         ]
         page = Page(self, server, events, self._remote, self._panel.more)
+        self._servos = Servos(page, self._panel.card.show_alarm, self._faulted)
+        self._panel.on_torque(self._servos.switch_on)
         self._methods = Methods(page)
         self._sections: list[Section] = [
             self._methods,
@@ -381,7 +384,7 @@ class ViewerNode(ClosableNode):
             Plots(page),
             Teach(page, names, self._met, self._settings.programs),
             Recordings(page, self._settings.recordings),
-            Servos(page, self._panel.card.show_alarm),
+            self._servos,
             LeaderView(page),
             CalibrationView(page),
         ]
@@ -528,14 +531,17 @@ class ViewerNode(ClosableNode):
             if self._robot is not None and self._values:
                 self._show_joints()
 
+    def _faulted(self) -> bool:
+        return any(tool.arm_state == State.FAULTED.value for tool in self._tools)
+
     def _show_stopped(self) -> None:
         """Offer Resume if any tool is stopped; the card of several tools says which."""
         stopped = [tool.name for tool in self._tools if tool.stopped]
-        self._panel.show_stopped(bool(stopped))
+        self._panel.show_stopped(bool(stopped), self._servos.torque_off)
         if len(self._tools) > 1 and stopped != self._stopped:
             self._stopped = stopped
             if stopped:
-                self._panel.card.show_message('Stopped', f'{", ".join(stopped)}: press Resume to continue.', RED)
+                self._panel.card.show_message('Stopped', f'{", ".join(stopped)}: press Resume, then give a goal.', RED)
             else:
                 self._panel.card.show_message('Ready', HINT, GREEN)
 

@@ -152,6 +152,7 @@ def update(control: Any, **values: Any) -> None:
 
 NONE = 'none'
 HOME, STOP, RESUME = BUTTONS = 'Home', 'Stop', 'Resume'
+TORQUE_ON = 'Torque on'
 GO = 'Go there'
 ARROWS, NUMBERS, TRAIL, CAMERA = VIEWS = 'Arrows', 'Numbers', 'Trail', 'Camera'
 HINT = 'Drag the arrows at the tool, or type a goal.'
@@ -176,7 +177,7 @@ COLOURS = {
 }
 VERDICTS = {'unreachable': 'Out of reach', 'not found': 'No solution found'}  # on goals that were accepted
 UNKNOWN = '-'
-SENTENCES = 'height:5.4em;overflow-y:auto'  # four lines: what is below the sentences never moves
+SENTENCES = 'height:6.75em;overflow-y:auto'  # five lines: what is below the sentences never moves
 
 
 def title(status: str, state: str) -> tuple[str, str]:
@@ -189,9 +190,14 @@ def title(status: str, state: str) -> tuple[str, str]:
 
 
 def without_repeats(*sentences: str) -> list[str]:
-    """Return each sentence once, and none that another contains."""
-    given = dict.fromkeys(sentences)
-    return [one for one in given if not any(one.lower() in other.lower() for other in given if other != one)]
+    """Return each sentence once, and none that another contains; clauses after ";" likewise, once."""
+    given, shown = dict.fromkeys(sentences), list[str]()
+    for one in given:
+        if not any(one.lower() in other.lower() for other in given if other != one):
+            clauses = one.split('; ')
+            new = [clause for clause in clauses if not any(clause.lower() in other.lower() for other in shown)]
+            shown += [capital('; '.join(new))] if new != clauses else [one]
+    return list(filter(None, shown))
 
 
 class Poses(NamedTuple):
@@ -217,7 +223,7 @@ class Card:
         self._html = gui.add_html('')
         self._colours = colours
         self._title, self._sentence, self._node_message = ('', GREY), '', ''
-        self._alarm, self._alarm_sentence = ('', GREY), ''
+        self._alarm, self._alarm_sentence, self._alone = ('', GREY), '', False
         self._poses: Poses | None = None
         self._show()
 
@@ -237,8 +243,12 @@ class Card:
         self._node_message = capital(message)
         self._show()
 
-    def show_alarm(self, title: str, sentence: str, colour: str) -> None:
-        """Show what is wrong with the arm, before all else, because it explains why goals are rejected."""
+    def show_alarm(self, title: str, sentence: str, colour: str, alone: bool = False) -> None:
+        """Show what is wrong with the arm, before all else, because it explains why goals are rejected.
+
+        alone: without any other sentence, because nothing else can be done before.
+        """
+        self._alone = alone and bool(sentence)
         self._alarm, self._alarm_sentence = (title, colour), capital(sentence)
         self._show()
 
@@ -248,7 +258,8 @@ class Card:
         self._show()
 
     def _show(self) -> None:
-        sentences = without_repeats(self._alarm_sentence, self._sentence, self._node_message)
+        others = () if self._alone else (self._sentence, self._node_message)
+        sentences = without_repeats(self._alarm_sentence, *others)
         words = ''.join(map(paragraph, sentences))
         heads = [pill for pill in (self._title, self._alarm) if pill[0]]
         content = f'{pills(*heads)}<div style="{SENTENCES}">{words}</div>'
@@ -462,7 +473,11 @@ class Panel:
         several = len(tools) > 1
         self.card = Card(gui, None if several else tools[0][1])
         self.resume = gui.add_button(RESUME, disabled=True, icon=viser.Icon.PLAYER_PLAY)
-        events.listen(self.resume.on_click, lambda _: press(RESUME, ALL_TOOLS))
+        self._switch_on: Callable[[], object] = lambda: None
+        events.listen(
+            self.resume.on_click,
+            lambda _: self._switch_on() if self.resume.label == TORQUE_ON else press(RESUME, ALL_TOOLS),
+        )
         if several:
             add_arm_buttons(gui, events, 'All tools', (HOME,), lambda button: press(button, ALL_TOOLS))
         card = None if several else self.card
@@ -473,9 +488,15 @@ class Panel:
             for tool in self.tools:
                 tool.add_track(gui)
 
-    def show_stopped(self, stopped: bool) -> None:
-        """Offer Resume if the arm does not move before it."""
-        update(self.resume, disabled=not stopped, color=GO_ON if stopped else 'gray')
+    def on_torque(self, switch_on: Callable[[], object]) -> None:
+        """Have switch_on called when users press the button that show_stopped offers without torque."""
+        self._switch_on = switch_on
+
+    def show_stopped(self, stopped: bool, torque_off: bool = False) -> None:
+        """Offer Resume if the arm does not move before it, and first the torque if it is off."""
+        offered = stopped or torque_off
+        label = TORQUE_ON if torque_off else RESUME
+        update(self.resume, label=label, disabled=not offered, color=GO_ON if offered else 'gray')
 
 
 def add_arm_buttons(

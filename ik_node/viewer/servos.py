@@ -19,10 +19,10 @@ from ik_node.ros.parameters import RemoteParameters
 from ik_node.steady import steady
 
 from . import panel
-from .panel import AMBER, GREEN, RED, RESUME, update
+from .panel import AMBER, GREEN, RED, RESUME, TORQUE_ON, update
 from .section import Frame, Page, Section
 
-ON, OFF, RELEASE = 'Torque on', 'Torque off', 'I support the arm: release it'
+ON, OFF, RELEASE = TORQUE_ON, 'Torque off', 'I support the arm: release it'
 HOLD, CLEAR, ZERO = 'Hold', 'Clear', 'Set zero'
 HINTS = {
     ON: 'Holds every joint where it is.',
@@ -34,22 +34,28 @@ HINTS = {
 }
 POSE_HINT = "Positions [rad or m] of joints that you hold, such as 'elbow_flex=1.57'; others keep their zeros."
 ORDER = 2e6  # of the folder: below the joints
-TORQUE_OFF = 'the torque is off: switch it on in the folder Servos'
+TORQUE_OFF = f'the torque is off: press {ON}, then give a goal'
 COLOURS = (GREEN, AMBER, RED, RED)  # by level of the status
 
 
 NAME = 'ik_servos'
 PATIENCE = 20.0  # [s] for a response: a bus may be slow
-SUPPORTED = 10.0  # [s] for which the button that releases the arm is shown
+SUPPORTED = 60.0  # [s] for which the button that releases the arm is shown
 
 
 class Servos(Section):
     """Shows the state of the driver and calls its services. It is hidden without a driver."""
 
-    def __init__(self, page: Page, alarm: Callable[[str, str, str], object]) -> None:
-        """alarm: called with what is wrong with the servos in a word and a sentence, '' if nothing, and a colour."""
+    def __init__(self, page: Page, alarm: Callable[[str, str, str, bool], object], faulted: Callable[[], bool]) -> None:
+        """Add the folder.
+
+        alarm: called with what is wrong with the servos in a word and a sentence, '' if nothing, a colour, and
+        whether nothing else can be done before. faulted: whether ik_node has faulted, as it does without torque.
+        """
         super().__init__(page, 'Servos', ORDER, first=True, expand_by_default=True, visible=False)
-        node, self._alarm = self.node, alarm
+        node, self._alarm, self._faulted = self.node, alarm, faulted
+        self.torque_off = False
+        self._resume_until = 0.0  # until when a fault is ended once the torque is on
         self._torque = node.create_client(SetBool, f'{NAME}/torque')
         hold, clear, self._set_zero = (
             node.create_client(Trigger, f'{NAME}/{service}') for service in ('hold', 'clear', 'set_zero')
@@ -60,10 +66,10 @@ class Servos(Section):
         self._status: DiagnosticStatus | None = None
         self._pending: tuple[str, Client, Future, float] | None = None  # button, and until when it is awaited
         self._support_until = 0.0  # when the question whether somebody supports the arm ends, 0 without it
-        switch_on, switch_off = SetBool.Request(data=True), SetBool.Request(data=False)
+        switch_off = SetBool.Request(data=False)
         with self.folder:
             self._state = self.gui.add_html('')
-            self._add_button(ON, lambda: self._call(ON, self._torque, switch_on))
+            self._add_button(ON, self.switch_on)
             self._add_button(OFF, self._confirm_support, confirms=True)
             self._release = self._add_button(
                 RELEASE,
@@ -88,6 +94,11 @@ class Servos(Section):
 
         return self.button(name, press, hint=HINTS[name], **options)
 
+    def switch_on(self) -> None:
+        """Switch the torque on, then end the fault that its absence was to ik_node; a stop stays."""
+        self._end_question()
+        self._call(ON, self._torque, SetBool.Request(data=True))
+
     def _confirm_support(self) -> None:
         self._support_until = steady() + SUPPORTED
         self._release.visible = True
@@ -107,7 +118,8 @@ class Servos(Section):
         """Show the folder if there is a driver, and give up requests that nobody answers."""
         self.folder.visible = self._torque.service_is_ready()
         if not self.folder.visible:
-            self._alarm('', '', GREEN)
+            self._alarm('', '', GREEN, False)
+            self.torque_off = False
         if self._parameters.busy:
             self._parameters.refresh()
         if self._pending is not None and steady() > self._pending[3]:
@@ -130,9 +142,15 @@ class Servos(Section):
         colour = COLOURS[min(int.from_bytes(status.level, 'little'), len(COLOURS) - 1)]
         row = panel.row('torque', escape(values.get('torque', '')))
         update(self._state, content=panel.box(panel.pills((state, colour)) + row + panel.paragraph(reason)))
-        alarm = reason or (TORQUE_OFF if state == 'passive' else '')
+        passive = state == 'passive' and self.folder.visible
+        self.torque_off = passive and not reason
+        alarm = reason or (TORQUE_OFF if passive else '')
         if self.folder.visible:
-            self._alarm(f'Servos: {state}' if alarm else '', alarm, colour)
+            self._alarm(f'Servos: {state}' if alarm else '', alarm, colour, self.torque_off)
+        if not passive and steady() < self._resume_until and self._pending is None:
+            self._resume_until = 0.0
+            if self._faulted() and self._resume.service_is_ready():
+                self._call(RESUME, self._resume, Trigger.Request())
 
     def _reject(self, sentence: str) -> None:
         self._answer.content = panel.answer(sentence, 'Not possible')
@@ -166,6 +184,7 @@ class Servos(Section):
         if button == CLEAR and response.success and self._resume.service_is_ready():
             self._call(RESUME, self._resume, Trigger.Request())
         elif response.success:
+            self._resume_until = steady() + PATIENCE if button == ON else 0.0
             self._answer.content = panel.answer(f'{button}: {response.message}')
         else:
             self._reject(f'{button}: {response.message}')

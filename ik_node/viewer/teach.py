@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -115,6 +116,13 @@ class Files:
         except OSError:
             return []
 
+    def last_unsaved(self) -> str:
+        """Return the name of the newest program if it was kept without being saved, else ''."""
+        with suppress(OSError):
+            newest = max(self._folder.glob(f'*{SUFFIX}'), key=lambda path: path.stat().st_mtime, default=Path())
+            return newest.stem if re.fullmatch(rf'{UNSAVED}(_\d+)?', newest.stem) else ''
+        return ''
+
     def load(self, name: str) -> Program:
         """Return a program. Raises InputError."""
         return Program.load(self._at(name))
@@ -155,6 +163,7 @@ UP, DOWN, DELETE = 'Up', 'Down', 'Delete'
 CHECK, RUN, STEP, PAUSE, CONTINUE = 'Check', 'Run', 'Step', 'Pause', 'Continue'
 GUIDING, GUIDE, HOLD = 'Measured arm', 'Guide by hand', 'Hold'
 SAVE, DOWNLOAD, OPEN, UPLOAD, NEW = 'Save', 'Download', 'Open', 'Upload', 'New'
+REOPEN = 'Open the last program'
 TOOL, ROW, NAME, STORED, MOTION, SPEED, WAIT, GRIPS, GRIPPER = (
     'tool', 'row', 'name', 'stored', 'motion', 'speed', 'wait', 'grips', 'gripper',
 )  # fmt: skip
@@ -178,6 +187,7 @@ class TeachPanel:
             if len(tools) > 1:
                 self._tool = self._listen(gui.add_dropdown('Tool', tuple(tools)), TOOL)
             self._state = gui.add_html('')
+            self._reopen = self._button(REOPEN, visible=False)
             self._guide = self._group(GUIDING, (GUIDE, HOLD))
             self._add = self._group('Add point', (AT_GIZMO, AT_ARM))
             self._run = self._button(RUN, icon=viser.Icon.PLAYER_PLAY)
@@ -314,11 +324,15 @@ class TeachPanel:
         update(self._single, visible=points)  # also in a run: what is below must not move
         update(self._guide, visible=measured)
 
+    def offer_last(self, name: str) -> None:
+        """Offer to open the program that was kept by a name, '' for none."""
+        update(self._reopen, visible=bool(name), disabled=not name)
+
     def show_state(self, title: str, sentences: Sequence[str]) -> None:
         """Show in words what the program does, what its check found and what comes next, at a fixed height."""
         words = ''.join(map(panel.paragraph, sentences))
         content = f'{panel.pills((title, PILLS.get(title, GREY)))}<div style="{SENTENCES}">{words}</div>'
-        update(self._state, content=panel.box(content))
+        update(self._state, content=at_page(panel.box(content)))
 
 
 def _row_label(number: int, point: Point, following: bool) -> str:
@@ -327,12 +341,15 @@ def _row_label(number: int, point: Point, following: bool) -> str:
         parts.append(LINE)
     if point.speed != 1.0:
         parts.append(f'{100 * point.speed:.0f} %')
+    if point.turned:
+        parts.append(f'{math.degrees(point.turned):.0f}° off')
     if point.wait:
         parts.append(f'{point.wait:g} s')
     return ' · '.join(parts)
 
 
 THERE = 1e-5  # [m] from a position that the arm can reach
+ARRIVED, TURNED = 0.01, 0.02  # [m] and [rad]: an arm is at the arrows, but its tool points elsewhere
 FIELDS = {NAME: 'name', MOTION: 'motion', WAIT: 'wait'}
 
 
@@ -343,10 +360,28 @@ def fields_at_gizmo(tool: ViewedTool, values: Mapping[str, float]) -> dict[str, 
         raise InputError('there are no arrows yet')
     near = {name: values[name] for name in tool.arm.joint_names if name in values}
     position, axis = tool_at(tool.arm, pose)
-    direction = None
+    direction, turned = None, 0.0
     if tool.scene.directed:
         direction = tuple(possible_direction(tool.arm, position, axis, near))
-    return {'joints': None, 'position': tuple(position.tolist()), 'direction': direction, 'near': near}
+        turned = _turned(np.array(direction), axis)
+    fields = {'joints': None, 'position': tuple(position.tolist()), 'direction': direction, 'near': near}
+    return {**fields, 'turned': turned}
+
+
+def turned_at_arm(tool: ViewedTool, values: Mapping[str, float]) -> float:
+    """Return how far the tool points away from the goal at which the arm is [rad], 0 elsewhere."""
+    pose = tool.scene.gizmo_pose() if tool.scene is not None and tool.goal_shown else None
+    if pose is None or tool.scene is None or tool.arm is None or not tool.scene.directed:
+        return 0.0
+    (goal, wanted), (position, axis) = (
+        tool_at(tool.arm, one) for one in (pose, tool.arm.link_in_base(tool.arm.tip_link, values))
+    )
+    return _turned(axis, wanted) if np.linalg.norm(position - goal) < ARRIVED else 0.0
+
+
+def _turned(axis: Array, wanted: Array) -> float:
+    angle = float(np.arccos(np.clip(axis @ wanted, -1.0, 1.0)))
+    return angle if angle > TURNED else 0.0
 
 
 def possible_direction(arm: Arm, position: Array, direction: Array, near: Mapping[str, float]) -> list[float]:
@@ -369,7 +404,7 @@ def fields_at_arm(arm: Arm, values: Mapping[str, float]) -> dict[str, Any]:
     if missing:
         raise InputError(f'the position of joint "{missing[0]}" is not known yet')
     joints = {name: values[name] for name in arm.joint_names}
-    return {'joints': joints, 'position': None, 'direction': None, 'near': {}}
+    return {'joints': joints, 'position': None, 'direction': None, 'near': {}, 'turned': 0.0}
 
 
 def _stored(program: Program, index: int, kind: str, arm: Arm, checked: CheckReport | None) -> dict[str, Any]:
@@ -379,7 +414,7 @@ def _stored(program: Program, index: int, kind: str, arm: Arm, checked: CheckRep
             return {}
         if checked is None or checked.program != program or not checked.moves[index].end:
             raise InputError('check the program first: the check finds the joints of this point')
-        return fields_at_arm(arm, checked.moves[index].end)
+        return {**fields_at_arm(arm, checked.moves[index].end), 'turned': point.turned}
     if point.joints is None:
         return {}
     position, direction = arm.fk(joints_of(point, arm))
@@ -615,6 +650,7 @@ class Teach(Section):
         self._values: Mapping[str, float] = {}  # joint positions by name
         self._scene: TeachScene | None = None
         self._note = ''  # on what a user did last
+        self._last = self._files.last_unsaved()  # the program that may be opened again
         self._drawn: object = None  # what the page shows
 
     def show(self, robot: RobotView | None) -> None:
@@ -636,6 +672,7 @@ class Teach(Section):
 
     def refresh(self) -> None:
         """Look for new files, and pause a run that nobody can see any more."""
+        self._last = self._files.last_unsaved()
         if self.server.get_clients():
             self.offer(self._panel.file, self._files.names())
         elif self._runs.active:
@@ -707,6 +744,8 @@ class Teach(Section):
                 self._tool.end_goal()
             request = RunRequest(what, self._program, self.robot.text, int(self._panel.loops.value))
             self._runs.prepare(request, steady())
+        elif what == REOPEN:
+            self._change_program(OPEN, self._last)
         elif what in (OPEN, UPLOAD, NEW, TOOL):
             self._change_program(what, event.value)
         else:
@@ -775,6 +814,7 @@ class Teach(Section):
             fields = fields_at_gizmo(self._tool, self._values)
         elif what in (AT_ARM, TO_ARM):
             fields = fields_at_arm(arm, self._values)
+            fields['turned'] = turned_at_arm(self._tool, self._values)
         if what in (AT_GIZMO, AT_ARM):
             points = (*program.points, Point(program.free_name(), **fields))
             self._program = replace(program, points=points, arm=arm.robot.name)
@@ -821,7 +861,10 @@ class Teach(Section):
         reports = (report for report in (runs.failed, runs.checked) if report is not None)
         found = next((report for report in reports if report.program is self._program), None)
         findings = found.findings if found is not None and not runs.active else ()
-        said = ' '.join(filter(None, (self._note, runs.sentence)))
+        last = '' if points else self._last
+        self._panel.offer_last(last)
+        kept = f'Your last program was kept as {last}: open it below.' if last and last not in self._note else ''
+        said = ' '.join(filter(None, (self._note, kept, runs.sentence)))
         what_next = '' if runs.active else self._next_step(stopped)
         shown = [said, *(capital(str(finding)) for finding in findings), what_next]
         self._panel.show_state(runs.title or NO_RUN[min(len(points), 2)].format(len(points)), shown)

@@ -28,7 +28,7 @@ from ik_node.steady import steady
 from ik_node.tracks import NO_TRACK
 
 from .events import Event
-from .panel import AMBER, ARROWS, HINT, NUMBERS, TRAIL, Poses, ToolPanel
+from .panel import AMBER, ARROWS, HINT, LABELS, NUMBERS, TRAIL, Poses, ToolPanel
 from .scene import ToolScene
 
 PATIENCE = 1.0  # [s] for the goal publisher to end its track
@@ -122,6 +122,8 @@ class ViewedTool:
         self.arm: Arm | None = None
         self._described = ''  # in words
         self.reported = False  # the panel shows a status
+        self._report: tuple[str, str, str] | None = None  # that of ~/status: status, state, sentence
+        self._shown: object = None  # which report, with which track
         self.scene: ToolScene | None = None
         self._node = node
         self.arm_state = ''  # as ik_node said last
@@ -177,6 +179,7 @@ class ViewedTool:
         self.track.forget()
         self.release_gizmo()
         self.reported = known and self.reported
+        self._report = self._report if known else None
         self._described = arm.describe() if arm is not None else ''  # what ik_node says of an arm that is ready
         self.panel.card.show_poses(None)
         if not known:
@@ -317,7 +320,9 @@ class ViewedTool:
                 if pose is not None:
                     self._take_goal(pose, topic != 'goal_point')
         if 'status' in new:
-            self._show_report(new['status'])
+            self._take_report(new['status'])
+            self._shown = None
+        self._show_report()
         self.panel.set_track(self.track.name)
         if watching or self.goal_shown:
             self._gizmo_at = None
@@ -328,16 +333,32 @@ class ViewedTool:
         ):
             self._gizmo_at = values
 
-    def _show_report(self, message: DiagnosticStatus) -> None:
+    def _take_report(self, message: DiagnosticStatus) -> None:
         values = report_values(message)
         state = values.get('state', '')
         status = values.get('status', '') or state
         sentence = message.message.removeprefix(f'{status}: ')
         self._solution_errors = _number(values.get('position_error', '')), _number(values.get('direction_error', ''))
         self.arm_state = values.get('arm', '')
-        shown = HINT if message.message == self._described else sentence
-        self.panel.card.show_report(status, state, self.arm_state, shown)
+        source = values.get('goal', '')
+        if source:  # on the page a goal has no topic
+            sentence = sentence.replace(f'{source} rejected', 'the goal was rejected', 1)
+            sentence = sentence.replace(f'{source} ended', 'the goal ended', 1)
+        else:
+            self.diagnosed = ''  # it is older than this report on the arm
+            self.panel.card.show_node('')
+        self._report = status, state, HINT if message.message == self._described else sentence
         self.reported = True
+
+    def _show_report(self) -> None:
+        shown = self._report, self.track.moves and self.track.name
+        if self._report is None or shown == self._shown:
+            return
+        self._shown = shown
+        status, state, sentence = self._report
+        if self.track.moves and (status, state) == ('solved', 'moving'):
+            sentence = f'following the {LABELS[self.track.name or NO_TRACK]}; drag the arrows to take over'
+        self.panel.card.show_report(status, state, self.arm_state, sentence)
 
     def take_diagnostics(self, status: DiagnosticStatus) -> None:
         """Store what ik_node says of the arm once per second."""

@@ -331,6 +331,27 @@ def test_the_page_fits_on_a_phone_and_the_stop_button_is_in_sight(seen: Seen) ->
         page.open(page.driver.current_url)
 
 
+def test_nothing_of_viser_is_seen_before_the_arm(seen: Seen) -> None:
+    page = seen.browser
+    look = """setInterval(() => {
+      const shown = document.querySelector('iframe')?.contentDocument?.body?.innerText;
+      const loading = document.querySelector('#loading');
+      if (window === top && shown?.includes('Inactive') && !loading) window.strange = true;
+      if (loading) window.loaded = loading.innerText;
+    }, 5)"""
+    added = page.command('Page.addScriptToEvaluateOnNewDocument', source=look)
+    try:
+        page.open(page.driver.current_url)
+        with page.outside():
+            said = page.wait(
+                lambda: page.script('return [window.loaded, window.strange, !document.querySelector("#loading")]')[2],
+                'the page',
+            )
+            assert page.script('return [window.loaded, window.strange]') == ['Loading the arm …', None], said
+    finally:
+        page.command('Page.removeScriptToEvaluateOnNewDocument', identifier=added['identifier'])
+
+
 def test_a_stop_without_a_connection_is_told_and_sent_when_there_is_one(seen: Seen) -> None:
     node, viewer, _, page = seen
     with page.outside() as button:
@@ -339,7 +360,7 @@ def test_a_stop_without_a_connection_is_told_and_sent_when_there_is_one(seen: Se
             button.click()
             page.wait(lambda: button.text == 'Not stopped: no connection', 'the warning')
             notice = page.driver.find_element('id', 'notice')
-            assert 'No connection to ik_viewer' in notice.text
+            assert 'No connection. If you ended the program, start it again.' in notice.text
         finally:
             viewer.process.send_signal(signal.SIGCONT)
         page.wait(lambda: button.text == 'Stop', 'the stop')

@@ -3,20 +3,25 @@
 
 from __future__ import annotations
 
+import itertools
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
-from control_harness import AFTER, SETTINGS, Asked, Rig
+from control_harness import AFTER, SETTINGS, Asked, Rig, arm_model
 
 from ik_node import Goal
 from ik_node.control.motion import JointMotion
 from ik_node.control.pursuit import Pursuit
 from ik_node.control.settings import ArmSettings
-from ik_node.control.solving import BRIDGED, RETURN, GoalStream, regularised_stamps
+from ik_node.control.solving import BRIDGED, RETURN, GoalSolver, GoalStream, regularised_stamps
 from ik_node.control.trajectory import MotionState
+from ik_node.model.urdf.description import load_description
+from ik_node.steady import steady
 from ik_node.tracks import Track
 
+ROOT = Path(__file__).resolve().parents[2]
 STEP = 0.02  # [s] between goals
 FASTEST = np.array([2.0, 2.0])
 
@@ -328,3 +333,15 @@ def test_positions_of_all_joints_are_a_moving_goal_too(model, whole):
         rig.tick()
         errors.append(rig.position(names[0]) - 0.3 * np.sin(2.0 * rig.time))
     assert bool(np.abs(errors[150:]).max() < 2e-3) is whole
+
+
+def test_a_goal_on_its_own_has_more_time_on_a_slow_computer_and_one_of_a_stream_has_not(monkeypatch):
+    looks = itertools.count(1)
+    monkeypatch.setattr(steady, 'read', lambda: 0.02 * next(looks))  # a look at the clock takes so long
+    settings = ArmSettings(tip_link='tool0')
+    model = arm_model(load_description(ROOT / 'urdf' / 'so101_like.urdf.xacro'), settings)
+    solver, goal = GoalSolver(model), Goal((0.25, 0.0, 0.15), (0.0, 0.0, -1.0))
+    alone = solver.find(goal, '', 1.0, model.home, settings)
+    assert alone.message.startswith('unreachable: the tool cannot point that way here: ')
+    solver.accept(alone, Asked(goal, arrival=1.0))
+    assert 'took over 0.05 s' in solver.find(goal, '', 1.1, model.home, settings).message

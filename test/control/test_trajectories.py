@@ -667,7 +667,7 @@ def test_an_output_that_fails_stops_the_arm_and_says_why(rig: Driven) -> None:
     rig.tick(40)
     rig.controller.fault('the controller has gone')
     rig.tick(100)
-    assert rig.reports[-1].message == 'the controller has gone; run ik_resume or call ~/resume to continue'
+    assert rig.reports[-1].message == 'the controller has gone; run ik_resume or call ~/resume, then give a goal'
     assert rig.state is State.FAULTED
     assert rig.position('yaw') < 1.0
 

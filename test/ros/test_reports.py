@@ -213,7 +213,7 @@ def test_goal_state_holds_the_progress_as_numbers(client):
     client.node.destroy_subscription(subscription)
 
 
-STOPPED = 'stopped; run ik_resume or call ~/resume to continue'
+STOPPED = 'stopped; run ik_resume or call ~/resume, then give a goal'
 
 
 def rejection(state: State, reason: str = STOPPED) -> Report:

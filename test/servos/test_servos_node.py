@@ -55,6 +55,13 @@ def test_it_measures_and_moves_only_with_torque(owner):
     assert owner.bus.state()[3]['actual'] == pytest.approx(2048 + 0.5 / math.tau * 4096, abs=20)
 
 
+def test_commands_that_come_while_the_driver_ends_are_no_news(holding):
+    holding.driver._arm.stop()
+    holding.command(elbow_flex=0.5)
+    holding.world.run(0.5)
+    assert not holding.log.said['warning']
+
+
 def test_services_answer_whether_it_is_done(owner):
     assert not owner.call('clear').success
     owner.switch_on()

@@ -265,6 +265,16 @@ def test_nothing_is_called_unreachable_when_time_has_run_out_before_the_toleranc
     assert far.reason.cause is Cause.TOO_FAR  # the link lengths take no time
 
 
+def test_a_direction_out_of_reach_is_said_in_plain_words_also_when_time_has_run_out():
+    solver, goal = IkSolver(arm_of('so101_like')), Goal((0.25, 0.0, 0.15), (0.0, 0.0, -1.0))
+    plain = 'the tool cannot point that way here: the closest direction found is 0.3795 rad off'
+    found = solver.solve(goal)
+    assert (found.status, str(found.reason)) == (Status.UNREACHABLE, plain)
+    late = solver.solve(goal, time_budget=ENDED)
+    assert (late.status, late.reason.cause) == (Status.NOT_FOUND, Cause.TIME)
+    assert str(late.reason) == f'{plain}; the search for a closer one took over {ENDED:g} s'
+
+
 @pytest.fixture(scope='module')
 def conflict():
     """A tree and goals for its tools that can be met alone, but not together."""

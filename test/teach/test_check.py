@@ -261,6 +261,16 @@ def test_joints_of_an_earlier_check_are_not_kept_for_another_robot(model: ArmMod
     assert np.allclose(longer.first.arm.fk(q)[0], program.points[0].position, atol=1e-5)
 
 
+def test_a_point_whose_direction_was_not_met_is_told_and_may_be_visited(model: ArmModel) -> None:
+    points = (Point('there', joints=AT, turned=0.1047), Point('back', joints={**AT, 'yaw': 0.2}))
+    program = Program(points)
+    assert Program.parse(program.text()) == program
+    found = check(Preview(model, SETTINGS), program, ZERO)
+    assert found.passed
+    (told,) = map(str, found.findings)
+    assert told.startswith('"there": the tool points 0.105 rad away from the direction wanted there')
+
+
 def test_the_gripper_of_another_arm_is_rejected() -> None:
     text = load_description(share_path('urdf', 'torso_arms.urdf.xacro'))  # they share a joint
     jaws = ''.join(

@@ -323,4 +323,6 @@ def test_a_card_says_a_reason_once() -> None:
     assert without_repeats('', f'goal_point rejected: {reason}', reason.capitalize()) == [
         f'goal_point rejected: {reason}'
     ]
-    assert without_repeats('', '', '') == ['']
+    assert without_repeats('', '', '') == []
+    ended = f'the goal ended before the arm arrived: {reason}'
+    assert without_repeats(ended, f'{reason}; press Resume') == [ended, 'Press Resume']

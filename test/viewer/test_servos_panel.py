@@ -23,7 +23,7 @@ class Driver:
 
     def __init__(self, robot: RobotSide) -> None:
         self.asked: list[str] = []
-        self.good = True
+        self.good, self.robot = True, robot
         self.node = Node('ik_servos', context=robot.context)
         self.node.declare_parameter('known_pose', '')
         self.node.create_service(SetBool, '~/torque', self._torque)
@@ -127,3 +127,24 @@ def test_reports_are_shown_as_text(both: tuple[Page, Driver]) -> None:
     assert '<img' not in page.words()
     driver.report(b'\x00', 'passive', state='passive', torque='0 of 6')
     page.wait(lambda: 'the torque is off' in page.words().lower(), 'what is wrong')
+
+
+@pytest.mark.parametrize(('state', 'asked'), [('faulted', ['torque True', 'resume']), ('stopped', ['torque True'])])
+def test_without_torque_the_button_at_the_top_switches_it_on_and_ends_a_fault(
+    both: tuple[Page, Driver], state: str, asked: list[str]
+) -> None:
+    page, driver = both
+    driver.robot.diagnose(f'{state}: the elbow is away; press Resume', state=state)
+    page.wait(lambda: 'the elbow is away' in page.text(), 'the fault')
+    driver.report(b'\x00', 'passive', state='passive', torque='0 of 6')
+    top = next(uuid for uuid, one in page.controls.items() if one.get('label') == 'Resume')
+    page.wait(lambda: page.controls[top]['label'] == ON, 'one button to press')
+    assert not page.controls[top]['disabled']
+    page.wait(lambda: 'press Torque on, then give a goal' in page.text(), 'what to do')
+    assert 'the elbow is away' not in page.text(), 'nothing else can be done before'
+    page.choose(ON, True)  # the first of that name
+    page.wait(lambda: driver.asked == ['torque True'], 'the torque')
+    driver.report(b'\x00', 'holding', state='holding', torque='6 of 6')
+    page.wait(lambda: driver.asked == asked and page.controls[top]['label'] == 'Resume', 'the end of the fault')
+    page.run(1.0)
+    assert driver.asked == asked, 'a stop stays'

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import trimesh
 from desk import ROOT, SEED_ARM, SEED_FILE, SEED_JOINTS, Desk, Page, RobotSide, viewer
 
 from ik_node.model.arm import Arm
@@ -20,7 +23,7 @@ from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 from ik_node.teach.program import LINE, Point, Program
 from ik_node.viewer.guard import OLDEST
-from ik_node.viewer.teach import DOUBLE_CLICK, GUIDING, possible_direction
+from ik_node.viewer.teach import DOUBLE_CLICK, GUIDING, REOPEN, fields_at_gizmo, possible_direction
 
 pytestmark = pytest.mark.slow
 
@@ -274,6 +277,12 @@ def test_no_program_is_lost(desk: Lesson) -> None:
     page.wait(lambda: 'kept as unsaved' in page.words(), 'where it is')
     first = re.findall(r'kept as (\w+)', page.words())[0]
     assert Program.load(desk.folder / f'{first}.yaml').points[0].speed == pytest.approx(0.7)
+    page.wait(lambda: page.control(REOPEN)['visible'], 'the way back')
+    page.choose(REOPEN, True)
+    page.wait(lambda: points(page)[:1] == ['1: ready · 70 %'], 'the program that was kept')
+    assert not page.control(REOPEN)['visible']
+    page.choose('Program file', 'New')
+    page.wait(lambda: f'Your last program was kept as {first}: open it below' in page.words(), 'where it is')
     page.choose('Add point', 'At the arm')
     page.wait(lambda: points(page) == ['1: P1'], 'another program')
     page.choose('File name', 'two')
@@ -346,3 +355,17 @@ def test_a_point_at_the_gizmo_has_a_direction_that_the_arm_can_reach() -> None:
     assert rejected > 10
     far = np.array([0.0, 0.0, 1.0])
     assert possible_direction(arm, 9.0 * far, far, {}) == far.tolist()
+
+
+def test_a_point_at_the_gizmo_says_how_far_its_direction_is_from_the_one_wanted() -> None:
+    arm = Arm.from_file(ROOT / 'urdf' / 'so101_like.urdf.xacro')
+    q = np.array([0.0, 0.3, 0.3, 0.4, 0.0])
+    T = arm.link_in_base(arm.tip_link, dict(zip(arm.joint_names, q.tolist(), strict=True)))
+    for angle in (0.0, 0.2):  # about the vertical axis, across the plane of the arm
+        turn = trimesh.transformations.rotation_matrix(angle, (0.0, 0.0, 1.0), T[:3, 3])
+        gizmo = SimpleNamespace(gizmo_pose=lambda turn=turn: turn @ T, directed=True)
+        fields = fields_at_gizmo(SimpleNamespace(arm=arm, scene=gizmo), dict(zip(arm.joint_names, q, strict=True)))
+        wanted = turn[:3, :3] @ arm.fk(q)[1]
+        off = math.acos(min(1.0, wanted @ np.array(fields['direction'])))
+        assert fields['turned'] == pytest.approx(off if angle else 0.0, abs=1e-9)
+        assert (fields['turned'] > 0.05) == (angle > 0.0)

@@ -201,12 +201,18 @@ def test_the_card_has_goal_and_tool_in_numbers(robot: RobotSide, page: Page, see
 
 def test_resume_is_offered_while_the_arm_is_stopped(robot: RobotSide, page: Page, seed: Arm) -> None:
     assert page.control('Resume')['disabled']
-    said = 'stopped; run ik_resume or call ~/resume to continue'
+    robot.diagnose('stopping; run ik_resume or call ~/resume once the arm is at rest', state='stopping')
+    page.wait(lambda: 'once the arm is at rest' in page.text(), 'the sentence before')
+    said = 'stopped; run ik_resume or call ~/resume, then give a goal'
     robot.report(said, status='stopped', state='stopped', arm='stopped')
     page.wait(lambda: not page.control('Resume')['disabled'], 'the button')
-    assert 'Stopped; press Resume to continue' in page.text()
-    robot.report('goal_pose rejected: no', status='rejected', state='rejected', arm='stopped')
-    page.wait(lambda: 'goal_pose rejected: no' in page.text(), 'a later report')
+    page.wait(lambda: 'Stopped; press Resume, then give a goal' in page.text(), 'what to do')
+    assert page.text().count('press Resume') == 1, 'one sentence'
+    robot.report('goal_pose rejected: no', status='rejected', state='rejected', arm='stopped', goal='goal_pose')
+    page.wait(lambda: 'The goal was rejected: no' in page.text(), 'a later report')
+    ended = 'goal_pose ended before the arm arrived: stopped'
+    robot.report(ended, status='solved', state='stopped', arm='stopped', goal='goal_pose')
+    page.wait(lambda: 'The goal ended before the arm arrived' in page.text(), 'the end of a goal')
     assert 'Stopped</span>' in page.text()
     robot.report(seed.describe(), status='holding', state='ready', arm='holding')
     page.wait(lambda: page.control('Resume')['disabled'], 'no more stop')
@@ -458,9 +464,12 @@ def test_tracks_are_chosen_by_name(running: tuple[Desk, RobotSide], robot: Robot
         page.wait(lambda: track() == 'figure_eight', 'the track')
         robot.wait(lambda: robot.move(**Q) or robot.goals, 'its goals, once there is an arm')
         page.wait(lambda: same(page.pose('/base/goal'), robot.goal()), 'the gizmo to travel along')
+        robot.report('solved: moving to the goal', status='solved', state='moving', arm='moving', goal='goal_pose')
+        page.wait(lambda: 'Following the figure eight; drag the arrows' in page.text(), 'what the arm does')
         mine = turned(0.1, 0.3, 0.1, 0.3)
         page.drag(turned(0.1, 0.3, 0.1, 0.31), release=False)
         page.wait(lambda: track() == 'none', 'the end of the track')
+        page.wait(lambda: 'Moving to the goal' in page.text(), 'what the arm does then')
         page.drag(mine)  # a hand goes on dragging; goals that were on their way by then do not count
         robot.wait(lambda: same(robot.goal(), mine), 'the goal')
         page.wait(lambda: page.control('Target track')['value'] == 'none', 'the choice')

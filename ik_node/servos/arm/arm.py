@@ -278,6 +278,11 @@ class ServoArm:
             raise ArmError(f'the arm is {now.state.value}{f": {reason}" if reason else ""}')
         self._inbox.put(own)
 
+    @property
+    def ended(self) -> bool:
+        """Whether the arm takes no commands any more, because this driver ends."""
+        return self._ended
+
     def drop_commands(self) -> None:
         """Forget the positions that were commanded: from the next cycle on the arm holds."""
         self._inbox.clear()

@@ -32,7 +32,7 @@ SENTENCES = {
     page.TOO_NEAR: ('Out of reach', 'the position is {} inside the inner boundary of the workspace'),
     page.DIRECTION_CONSTRAINED: (
         'Direction out of reach',
-        'the closest direction found at this position is off by {}',
+        'the tool cannot point that way here: the closest direction found is {} off',
     ),
     page.JOINT_LIMIT: ('Joint limit', 'joint "{joint}" would exceed its limit by {}'),
     page.SEARCH_ENDED: ('Not found', 'no solution found from here and {} random restarts'),
@@ -48,12 +48,8 @@ def page_of(arm: Arm, text: str, mesh_path: str) -> tuple[str, list[str]]:
     source = PageSource(arm)
     module = compile_wasm(source.text())
     shapes, notes = shapes_of(arm, text, mesh_path)
-    sentences = dict(SENTENCES)
     note = ''
     if arm.effective_dof < 5:
-        tied = f': at one position the tool can point in few directions ({arm.effective_dof} effective DoF)'
-        head, sentence = sentences[page.DIRECTION_CONSTRAINED]
-        sentences[page.DIRECTION_CONSTRAINED] = head, sentence + tied
         note = (
             'At one position the tool of this arm can point in few directions '
             f'({arm.effective_dof} effective degrees of freedom). The position comes first.'
@@ -75,7 +71,7 @@ def page_of(arm: Arm, text: str, mesh_path: str) -> tuple[str, list[str]]:
         # Of goals without and with a direction: whether joints are left to move, so that solutions are curves.
         'endless': [arm.n > arm.position_dof, bool((~arm.idle).sum() > arm.effective_dof)],
         'turns': bool(((arm.turning_period > 0.0) & (spans >= arm.turning_period) & np.isfinite(spans)).any()),
-        'sentences': [sentences[cause] for cause in sorted(sentences)],
+        'sentences': [SENTENCES[cause] for cause in sorted(SENTENCES)],
         'angles': [page.DIRECTION_CONSTRAINED],
         'shapes': shapes,
         'layout': source.layout,
