@@ -92,9 +92,34 @@ def _reach(arm: Arm) -> list[str]:
     ]
 
 
+FAR, ALONG = 0.005, 0.99  # least distance [m] of the tip from the last joint, and its share along one axis
+
+
+def along_tip(arm: Arm) -> str:
+    """Return the axis of the tip link along which the tip lies before the link of the last joint, '' if none does."""
+    poses = arm.robot.link_poses({})
+    last = poses[arm.robot.joints[arm.joint_names[-1]].child][:3, 3]
+    tip = poses[arm.tip_link]
+    way = tip[:3, :3].T @ (tip[:3, 3] - last)
+    far = float(np.linalg.norm(way))
+    return next((name for name, axis in AXES.items() if way @ axis > ALONG * far), '') if far > FAR else ''
+
+
+def _tool_axis(arm: Arm) -> list[str]:
+    """Return which axis of the tip link counts as the direction of the tool, and another one if that is likelier."""
+    used = next((name for name, axis in AXES.items() if np.array_equal(axis, arm.tool_axis)), str(arm.tool_axis))
+    lines = [f'tool axis: {used} of {arm.tip_link}{" (default)" if used == "z" else ""}']
+    likelier = along_tip(arm)
+    if used == 'z' and likelier not in ('', used):
+        option = f'--tool-axis={likelier}' if likelier.startswith('-') else f'--tool-axis {likelier}'
+        lines.append(f'note: the tip lies before the last joint along {likelier}; if the tool points there: {option}')
+    return lines
+
+
 def _tool_axes(arm: Arm) -> list[str]:
     lines = [
         '',
+        *_tool_axis(arm),
         arm.describe(),
         'effective DoF for each axis of the tool (5: many directions at one position, 4: few):',
     ]

@@ -189,6 +189,26 @@ def test_inspect_says_what_other_arms_cannot_do(path, tip, said):
     assert ('in many directions' in text) == (tip == 'panda_hand_tcp')
 
 
+@pytest.mark.slow
+def test_inspect_says_which_axis_is_the_tool_and_never_hints_at_a_wrong_one():
+    index = json.loads(shared_path('arms', 'index.json').read_text())
+    right = 0
+    for name, row in index.items():
+        for tip in row['tips']:
+            path, link = shared_path('arms', f'{name}.urdf'), tip['tip_link']
+            hint = inspect.along_tip(Arm.from_file(path, link, base_link=row['base_link'], tool_axis='z'))
+            assert hint in ('', tip['approach_axis']), name
+            right += hint != ''
+    assert right >= 12
+    px150 = ('--tip-link', 'px150/ee_gripper_link')
+    text = told(*px150, program=inspect, path=shared_path('arms', 'px150.urdf'))
+    assert 'tool axis: z of px150/ee_gripper_link (default)\nnote: ' in text
+    assert 'along x; if the tool points there: --tool-axis x\n' in text
+    text = told(*px150, '--tool-axis', 'x', program=inspect, path=shared_path('arms', 'px150.urdf'))
+    assert 'tool axis: x of px150/ee_gripper_link\n' in text
+    assert 'note: the tip' not in text
+
+
 # --- as programs ---------------------------------------------------------------------------------------
 
 
