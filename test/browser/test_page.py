@@ -258,6 +258,28 @@ def test_nothing_moves_under_the_pointer_when_the_state_changes(seen: Seen) -> N
     page.wait(lambda: 'Faulted' not in page.words(), 'the end of the fault')
 
 
+# The clock of pages stands while some devices sleep.
+SLEEP = """
+const done = arguments[0], now = performance.now.bind(performance);
+const ask = () => { reason.textContent = 'asked'; send(Object.fromEntries(AXES.map((axis) => [axis, 0]))); };
+const answered = () => new Promise((resolve) => {
+  const look = () => reason.textContent === 'asked' ? setTimeout(look, 20) : resolve(reason.textContent); look(); });
+ask();
+answered().then(async (awake) => {
+  performance.now = () => now() - 60000;
+  ask();
+  done([awake, await answered()]);
+});"""
+
+
+def test_the_sticks_work_again_after_the_device_has_slept(seen: Seen) -> None:
+    page = seen.browser
+    with page.outside():
+        awake, slept = page.driver.execute_async_script(SLEEP)
+    assert 'slow' not in awake
+    assert 'slow' not in slept
+
+
 def test_a_picture_of_the_scene_is_saved(seen: Seen, tmp_path: Path) -> None:
     page = seen.browser
     page.command('Browser.setDownloadBehavior', behavior='allow', downloadPath=str(tmp_path))
