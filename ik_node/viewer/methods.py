@@ -191,6 +191,7 @@ class ErrorPlot:
         self._plot.data = (np.arange(float(last)), *lines)
 
 
+TOLERANCES = {'position_tolerance': 1e-6, 'direction_tolerance': 1e-6}  # of ik_node; by default [m, rad]
 SWELLING = 0.03  # larger than the arm, the second ghost twice, so that they do not flicker
 REST = 0.25  # [s] for which the gizmo must rest before the descents start
 PLAY, PAUSE, STEP, RESTART = 'Play', 'Pause', 'Step', 'Restart'
@@ -227,10 +228,9 @@ class SlowMotion:
                 for switch in row.switches
             }
             self._rate = gui.add_slider('Steps per s', 0.5, 20.0, 0.5, 3.0)
-            section.listen(
-                gui.add_button_group('Playback', (PLAY, PAUSE, STEP, RESTART)),
-                lambda event: self._press(event.value),
-            )
+            buttons = gui.add_button_group('Playback', (PLAY, PAUSE, STEP, RESTART))
+            section.listen(buttons, lambda event: self._press(event.value))
+            self._idle = (self._first, self._second, *self._switches.values(), self._rate, buttons)
             self._report = gui.add_html('')
             self._plot = ErrorPlot(gui)
 
@@ -261,6 +261,27 @@ class SlowMotion:
             self.show(self._robot, arm)
         self._start_at = steady() + REST
 
+    def progress(self) -> str:
+        """Return in words how far the methods are, '' unless users watch."""
+        if not self.on:
+            return ''
+        options = self._inputs[2] if self._inputs is not None else {}
+        position, direction = (options.get(name, default) for name, default in TOLERANCES.items())
+        parts = []
+        for descent in self._playback.descents:
+            shown = self._playback.shown(descent)
+            if shown is None or descent.failure:
+                continue
+            number, step = shown
+            last = len(descent.steps) - 1
+            parts.append(
+                f'{descent.method} {number} of {last} steps' if descent.ended else f'{descent.method} {number} steps'
+            )
+            missed = step.position_error > position or step.direction_error > direction
+            if descent.ended and number == last and missed:
+                parts[-1] += ' (stuck; ik_node would restart here)'
+        return ', '.join(parts) or 'Drag the arrows, or type a goal. The arm does not move.'
+
     def _press(self, button: str) -> None:
         playback = self._playback
         if self._inputs is None:
@@ -286,6 +307,8 @@ class SlowMotion:
         T_base_goal: (4, 4) of the gizmo, None without one. values: joint positions by name. options: of
         IkSolver, besides the method and its switches.
         """
+        for control in self._idle:
+            update(control, visible=self.on)
         if not self.on or T_base_goal is None or not values:
             self._inputs = None
             if self._playback.descents:
@@ -369,7 +392,6 @@ class SlowMotion:
 
 SOLVER = 'solver'  # parameter of ik_node
 ORDER = 1e6  # of the folder: below the joints
-TOLERANCES = ('position_tolerance', 'direction_tolerance')  # of ik_node, for slow motion
 # Parameters of ik_node; the last two decide whether the lengths of links may change.
 PARAMETERS = (SOLVER, OUTPUT, MEASURED)
 
@@ -447,6 +469,8 @@ class Methods(Section):
         known = self.remote.current
         tolerances = {name: getattr(known.general, name) for name in TOLERANCES} if known else {}
         self._slow.update(T_base_goal, frame.values, **tolerances)
+        for tool in self.robot.tools if self.robot is not None else ():
+            tool.panel.card.show_watched(self._slow.progress() if tool is self._tool else '')
 
     def close(self) -> None:
         """End the threads."""

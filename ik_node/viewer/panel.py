@@ -224,6 +224,7 @@ class Card:
         self._colours = colours
         self._title, self._sentence, self._node_message = ('', GREY), '', ''
         self._alarm, self._alarm_sentence, self._alone = ('', GREY), '', False
+        self._watched = ''
         self._poses: Poses | None = None
         self._show()
 
@@ -252,16 +253,24 @@ class Card:
         self._alarm, self._alarm_sentence = (title, colour), capital(sentence)
         self._show()
 
+    def show_watched(self, progress: str) -> None:
+        """Show how far methods in slow motion are, instead of the last goal of the arm; '' for none."""
+        if progress != self._watched:
+            self._watched = progress
+            self._show()
+
     def show_poses(self, poses: Poses | None) -> None:
         """Show where tool and goal are, None: unknown."""
         self._poses = poses
         self._show()
 
     def _show(self) -> None:
-        others = () if self._alone else (self._sentence, self._node_message)
-        sentences = without_repeats(self._alarm_sentence, *others)
+        title, sentence = self._title, self._sentence
+        if self._watched and title[1] != RED:  # a stop stays in sight
+            title, sentence = ('Watching', GREEN), self._watched
+        sentences = without_repeats(self._alarm_sentence, *(() if self._alone else (sentence, self._node_message)))
         words = ''.join(map(paragraph, sentences))
-        heads = [pill for pill in (self._title, self._alarm) if pill[0]]
+        heads = [pill for pill in (title, self._alarm) if pill[0]]
         content = f'{pills(*heads)}<div style="{SENTENCES}">{words}</div>'
         if self._colours is not None:
             content += _pose_table(self._colours, self._poses)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -66,13 +67,21 @@ def last_step(arm: Arm, method: str, **switches: bool) -> np.ndarray:
     return solver.solve(GOAL, [Q[name] for name in arm.joint_names]).q
 
 
+WATCHED = 'Method', 'Beside it', 'ccd: hinges', 'Steps per s', 'Playback'
+
+
 def test_a_method_is_watched_to_its_own_end_and_nothing_is_commanded(
     running: tuple[Page, RobotSide], page: Page, arm: Arm
 ) -> None:
     page.choose('Steps per s', 20.0)
+    assert not any(page.control(label)['visible'] for label in WATCHED)
     page.choose('Watch', True)
     page.drag(DOWN)
     page.wait(lambda: ghost_is_at(page, arm, 0, last_step(arm, 'lm')), 'the ghost at the end')
+    page.wait(
+        lambda: 'Watching</span>' in page.words() and re.search(r'lm (\d+) of \1 steps<', page.words()), 'the card'
+    )
+    assert all(page.control(label)['visible'] for label in WATCHED)
     assert not page.nodes['/ghost1']['visible']
     assert '/ghost0' in page.nodes
     page.wait(lambda: 'Position error</span>' in page.words() and '&lt; 1 µm' in page.words(), 'the errors')
@@ -81,6 +90,7 @@ def test_a_method_is_watched_to_its_own_end_and_nothing_is_commanded(
     assert not running[1].goals
     page.choose('Watch', False)
     page.wait(lambda: not page.nodes['/ghost0']['visible'], 'the end of the ghost')
+    page.wait(lambda: 'Watching' not in page.words(), 'the card of the arm')
     page.wait(lambda: np.allclose(page.pose('/base/goal'), page.pose('/tip'), atol=1e-6), 'the gizmo at the tool')
     page.drag(DOWN)
     running[1].wait(lambda: running[1].goals, 'a goal again')
@@ -108,6 +118,15 @@ def test_two_methods_go_in_step_and_each_has_its_count(page: Page, arm: Arm) -> 
         page.wait(lambda n=count: f'step {n} of {n}<' in page.words(), 'the last step')
     plot = next(c for c in page.controls.values() if c['kind'] == 'GuiUplotMessage')
     assert plot['visible']
+
+
+def test_a_method_that_is_stuck_says_so(page: Page) -> None:
+    page.choose('Method', 'ccd')
+    page.choose('ccd: hinges', False)
+    page.choose('Steps per s', 20.0)
+    page.choose('Watch', True)
+    page.drag(DOWN)
+    page.wait(lambda: 'steps (stuck; ik_node would restart here)' in page.words(), 'that it is stuck')
 
 
 def test_a_rate_that_is_being_typed_does_not_end_the_viewer(page: Page, arm: Arm) -> None:
