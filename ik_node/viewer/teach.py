@@ -781,6 +781,7 @@ class Teach(Section):
         else:
             return None
         kept = self._files.keep_unsaved(self._program) if program.tool in self._tools else ''
+        self._last = self._files.last_unsaved()  # what can be opened again now, not a second later
         self._take(program)
         self._note = ' '.join(filter(None, (kept, self._note)))
         self._panel.set_file_name(name)
