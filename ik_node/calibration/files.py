@@ -182,12 +182,11 @@ def _check_crosses(path: Path, touches: list[Touch], count: int) -> None:
             raise InputError(f'{path_text(path)}: cross {touch.cross} is not on the sheet, it has 1 to {count}')
 
 
-def calibrated_description(model: TouchModel, description: str, found: Calibration, zeros: bool) -> str:
+def calibrated_description(model: TouchModel, description: str, found: Calibration) -> str:
     """Return the URDF text with the frames of the joints as they are, and two more links.
 
-    zeros: the joints report the positions that they did during the touches, so that the description must have the
-    zeros; else the driver has them. The links are SHEET, the frame of the sheet, fixed to the base link, and TOOL, at
-    the tool point with axes as those of the tip link. Raises InputError for a description that has them already.
+    The links are SHEET, the frame of the sheet, fixed to the base link, and TOOL, at the tool point with the axes of
+    the tip link. Raises InputError for a description that has them already.
     """
     arm, root = model.arm, parse_xml(description, Reading())
     if SHEET in arm.robot.links or TOOL in arm.robot.links:
@@ -202,9 +201,9 @@ def calibrated_description(model: TouchModel, description: str, found: Calibrati
         change = np.eye(4)
         rotation = turned_by(error[3:6])
         shift = error[:3]
-        if zeros and joints[name].type == 'prismatic':
+        if joints[name].type == 'prismatic':
             shift = shift + rotation @ (error[6] * row[AXIS])
-        elif zeros:
+        else:
             rotation = rotation @ turned_by(error[6] * row[AXIS])
         change[:3, :3], change[:3, 3] = turned.T @ rotation @ turned, turned.T @ shift
         _set_origin(elements[name], joints[name].origin @ change)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from types import TracebackType
 
 import numpy as np
@@ -20,7 +19,8 @@ from ik_node.ros.interfaces import MEASURED, subscribe
 from ik_node.ros.run import Spinner, begin
 from ik_node.steady import steady
 
-from .session import LASTING
+from .estimator import TouchModel
+from .session import LASTING, still
 
 DRIVER = '/ik_servos'
 FLUSH = 0.2  # [s] in which messages that have waited arrive
@@ -86,29 +86,28 @@ class LiveArm:
             raise InputError(f'nothing is published on joint_states about {join_names(missing)}: does the arm run?')
         return list(self._seen)
 
-    def move_zeros(self, zeros: dict[str, float]) -> str:
+    def move_zeros(self, model: TouchModel, zeros: dict[str, float]) -> str:
         """Have ik_servos add zeros [rad or m] to all positions that it measures, and return what it says.
 
-        The arm must stand still: its driver is told which positions these are. Raises InputError.
+        It is told in which positions the arm stands now. Raises InputError if the arm moves, or they are not stored.
         """
-        now = np.mean(self.read(), axis=0)
-        pose = ', '.join(
-            f'{name}={float(value) + zeros[name]:.6f}' for name, value in zip(self._names, now, strict=True)
-        )
+        now = still(model, self.read())
+        names = model.arm.joint_names
+        pose = ', '.join(f'{name}={value + zeros[name]:.6f}' for name, value in zip(names, now.tolist(), strict=True))
+        self._know(pose)
+        try:
+            done = self._call(self._zero, Trigger.Request())
+        finally:
+            self._know('')  # or a later call of set_zero would store a pose of the past
+        if not done.success:
+            raise InputError(f'ik_servos does not store the zeros: {done.message}')
+        return str(done.message)
+
+    def _know(self, pose: str) -> None:
         values = [Parameter('known_pose', value=pose).to_parameter_msg()]
         answer = self._call(self._set, SetParameters.Request(parameters=values))
         if not answer.results[0].successful:
             raise InputError(f'ik_servos does not take the zeros: {answer.results[0].reason}')
-        done = self._call(self._zero, Trigger.Request())
-        if not done.success:
-            raise InputError(f'ik_servos does not store the zeros: {done.message}')
-        after = np.mean(self.read(), axis=0)
-        off = np.abs(after - now - [zeros[name] for name in self._names])
-        if not off.max() < math.radians(1.0):
-            raise InputError(
-                f'the arm moved while its zeros were stored, or ik_servos has not used them: {done.message}'
-            )
-        return str(done.message)
 
     def _call(self, client, request):  # type: ignore[no-untyped-def]  # any service
         future = client.call_async(request)

@@ -108,7 +108,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
 
     with LiveArm(arm.joint_names) as live:
         if arguments.undo:
-            return _undo(record, live)
+            return _undo(model, record, live)
         if arguments.check or arguments.tool:
             found = model.calibrate(record.of(arm.joint_names, check=False), arguments.model)
             return (_check if arguments.check else _tool)(model, record, found, live, text, output)
@@ -206,7 +206,7 @@ def _tool(model: TouchModel, record: Record, found: Calibration, live: LiveArm, 
     miss = np.linalg.norm(model.misses(touches, parameters), axis=1).max() / MM
     say(f'the tip of the tool is found; its {TOOL_TOUCHES} touches miss the cross by {miss:.1f} mm at most')
     fit = Fit(parameters, found.fit.covariance, found.fit.noise)
-    _write(model, replace(found, fit=fit), text, output, zeros=not record.zeros)
+    _write(model, replace(found, fit=fit), text, output)
     return 0
 
 
@@ -222,8 +222,7 @@ def _conclude(
             'nothing was written'
         )
         return 1
-    in_driver = bool(record.zeros)
-    if live is not None and live.has_driver and not in_driver:
+    if live is not None and live.has_driver and not record.zeros:
         say('ik_servos can keep the zeros. Limits, taught programs and LeRobot mappings move with them.')
         try:
             answer = input('Store them in ik_servos? [y/n] ').strip().lower()
@@ -231,27 +230,28 @@ def _conclude(
             answer = ''
         if answer.startswith('y'):
             zeros = dict(zip(model.arm.joint_names, found.fit.parameters[model.zeros].tolist(), strict=True))
-            say(live.move_zeros(zeros))
+            answer = live.move_zeros(model, zeros)
             record.move_zeros(zeros)
-            in_driver = True
+            say(answer)
             found = model.calibrate(record.of(model.arm.joint_names, check=False), found.model)
-    _write(model, found, text, output, zeros=not in_driver)
+    _write(model, found, text, output)
     return 0
 
 
-def _undo(record: Record, live: LiveArm) -> int:
+def _undo(model: TouchModel, record: Record, live: LiveArm) -> int:
     if not record.zeros:
         raise InputError(f'no zeros of {path_text(record.path)} are in ik_servos')
     back = {name: -zero for name, zero in record.zeros.items()}
-    say(live.move_zeros(back))
+    answer = live.move_zeros(model, back)
     record.move_zeros(back)
+    say(answer)
     say('remove the calibrated description, too')
     return 0
 
 
-def _write(model: TouchModel, found: Calibration, text: str, output: Path, *, zeros: bool) -> None:
+def _write(model: TouchModel, found: Calibration, text: str, output: Path) -> None:
     """Write the calibrated description, and say how to use it."""
-    description = calibrated_description(model, text, found, zeros)
+    description = calibrated_description(model, text, found)
     write_file(output, description)
     axis = ','.join(f'{value:.4g}' for value in model.arm.tool_axis)
     say(

@@ -38,14 +38,11 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize('zeros', [True, False])
-def test_the_calibrated_description_moves_as_the_arm_does(zeros):
+def test_the_calibrated_description_moves_as_the_arm_does():
     parameters = errors(0)
     parameters[MODEL.pose] = [1e-3, 2e-3, -1e-3, 0.01, -0.02, 0.03]
-    if not zeros:
-        parameters[MODEL.zeros] = 0.0
     fit = Fit(parameters, np.zeros((len(parameters),) * 2), 1e-3)
-    text = calibrated_description(MODEL, TEXT, Calibration(FRAMES, fit, 0.0, 0.0, 0.0, {}), zeros)
+    text = calibrated_description(MODEL, TEXT, Calibration(FRAMES, fit, 0.0, 0.0, 0.0, {}))
     arm, pose = Arm.from_urdf(text, 'calibrated_tool', tool_axis='z'), sheet_pose(MODEL, parameters)
     for q in ARM.sample(np.random.default_rng(1), 10):
         point = (arm.fk(q)[0] - pose[:3, 3]) @ pose[:3, :3]
@@ -55,7 +52,7 @@ def test_the_calibrated_description_moves_as_the_arm_does(zeros):
     np.testing.assert_allclose(arm.link_in_base('sheet', rests), pose, atol=1e-8)
     again = TouchModel(arm, SHEET.places, SHEET.pose)
     with pytest.raises(InputError, match='has a link "sheet"'):
-        calibrated_description(again, text, Calibration(FRAMES, fit, 0.0, 0.0, 0.0, {}), zeros)
+        calibrated_description(again, text, Calibration(FRAMES, fit, 0.0, 0.0, 0.0, {}))
 
 
 def test_a_sheet_has_the_outline_and_rejects_a_wrong_scale(tmp_path):

@@ -75,7 +75,7 @@ def test_touches_on_the_page_are_those_of_ik_calibrate(tmp_path, monkeypatch):
 def test_a_click_on_the_sheet_sends_the_tip_above_the_place():
     parameters = errors(0)
     fit = Fit(parameters, np.zeros((len(parameters),) * 2), 1e-3)
-    text = calibrated_description(MODEL, TEXT, Calibration(FRAMES, fit, 0.0, 0.0, 0.0, {}), zeros=True)
+    text = calibrated_description(MODEL, TEXT, Calibration(FRAMES, fit, 0.0, 0.0, 0.0, {}))
     pose = sheet_pose(MODEL, parameters)
     with showing(text, **dict.fromkeys(ARM.joint_names, 0.1)) as (page, robot):
         np.testing.assert_allclose(page.pose('/sheet'), pose, atol=1e-6)
