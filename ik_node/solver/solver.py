@@ -662,7 +662,7 @@ def _check_choices(method: Any, compile_: Any, closed_form: Any) -> None:
     if not isinstance(compile_, str) or compile_ not in COMPILE:
         raise InputError(f'compile must be one of {", ".join(COMPILE)}, got {safe_repr(compile_)}')
     if not isinstance(method, str) or method not in METHODS:
-        hint = '; leave method out for the default' if method == 'default' else ''
+        hint = '; leave method out for the default' if isinstance(method, str) and method == 'default' else ''
         raise InputError(f'method must be one of {", ".join(METHODS)}, got {safe_repr(method)}{hint}')
     if not isinstance(closed_form, (bool, np.bool_)):
         raise InputError(f'closed_form must be True or False, got {safe_repr(closed_form)}')

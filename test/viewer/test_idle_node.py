@@ -68,10 +68,10 @@ def test_gizmo_and_sliders_move_nothing_and_say_why(idle: Callable[[Any, bool], 
         aim = tip(Q)
         aim[2, 3] += 0.05
         page.drag(aim)
-        page.wait(lambda: f'goal_pose rejected: {why}' in page.text(), 'the reason')
+        page.wait(lambda: f'The goal was rejected: {why}' in page.text(), 'the reason')
         page.wait(lambda: not page.control('joint1 [°]')['disabled'], 'the sliders')
         page.choose('joint1 [°]', 60.0)
-        page.wait(lambda: f'goal_joints rejected: {why}' in page.text(), 'the reason')
+        page.wait(lambda: f'The goal was rejected: {why}' in page.text(), 'the reason')
         page.wait(rests, 'sliders and gizmo where the arm is')
         idle(robot, False)
         page.run(2.0)
