@@ -67,9 +67,9 @@ class Record:
     touches: list[Touch] = field(default_factory=list)
     zeros: dict[str, float] = field(default_factory=dict)
 
-    def of(self, joint_names: tuple[str, ...], check: bool) -> Touches:
-        """Return the touches, or the checks. Raises InputError for joints that are missing."""
-        chosen = [touch for touch in self.touches if touch.check == check]
+    def of(self, joint_names: tuple[str, ...], check: bool | None = None) -> Touches:
+        """Return the touches, the checks, or both (None). Raises InputError for joints that are missing."""
+        chosen = [touch for touch in self.touches if check in (None, touch.check)]
         for touch in chosen:
             if missing := [name for name in joint_names if name not in touch.joints]:
                 raise InputError(f'{path_text(self.path)}: a touch has no joint {join_names(missing)}')

@@ -96,7 +96,7 @@ class LiveArm:
         pose = ', '.join(f'{name}={value + zeros[name]:.6f}' for name, value in zip(names, now.tolist(), strict=True))
         self._know(pose)
         try:
-            done = self._call(self._zero, Trigger.Request())
+            done = self._spinner.call(f'{DRIVER}/set_zero', f'{DRIVER} has ended', f'{DRIVER} does not respond')
         finally:
             self._know('')  # or a later call of set_zero would store a pose of the past
         if not done.success:
@@ -105,11 +105,8 @@ class LiveArm:
 
     def _know(self, pose: str) -> None:
         values = [Parameter('known_pose', value=pose).to_parameter_msg()]
-        answer = self._call(self._set, SetParameters.Request(parameters=values))
-        if not answer.results[0].successful:
-            raise InputError(f'ik_servos does not take the zeros: {answer.results[0].reason}')
-
-    def _call(self, client, request):  # type: ignore[no-untyped-def]  # any service
-        future = client.call_async(request)
-        self._spinner.wait(future.done, f'{client.srv_name} does not respond')
-        return future.result()
+        future = self._set.call_async(SetParameters.Request(parameters=values))
+        self._spinner.wait(future.done, f'{DRIVER} does not respond')
+        (result,) = future.result().results
+        if not result.successful:
+            raise InputError(f'ik_servos does not take the zeros: {result.reason}')

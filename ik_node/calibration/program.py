@@ -25,15 +25,14 @@ from ik_node.model.urdf.description import load_description
 from ik_node.solver.goal import Goal
 from ik_node.solver.solver import IkSolver
 
-from .estimator import BETTER, MODELS, Calibration, Fit, TouchModel
-from .files import SHEET, TOOL, Record, Touch, calibrated_description, digest, load_record, read_csv, record_path
-from .session import CHECKS, TOUCHES, Session, check_misses, report, still
-from .sheet import PAPERS, Sheet
+from .estimator import BETTER, MODELS, Calibration, Touches, TouchModel
+from .files import SHEET, TOOL, Record, calibrated_description, digest, load_record, read_csv, record_path
+from .session import CHECKS, TOUCHES, Session, report, still
+from .sheet import MM, PAPERS, Sheet
 
 if TYPE_CHECKING:
     from .live import LiveArm
 
-MM = 1e-3
 TOOL_TOUCHES = 4
 NO_TILT = 1e-3  # rad: the default direction_tolerance
 LARGEST_TILT = 0.2  # rad
@@ -111,7 +110,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
             return _undo(model, record, live)
         if arguments.check or arguments.tool:
             found = model.calibrate(record.of(arm.joint_names, check=False), arguments.model)
-            return (_check if arguments.check else _tool)(model, record, found, live, text, output)
+            return _check(model, found, live) if arguments.check else _tool(model, found, live, text, output)
         if not _touched(Session(model, record), live):
             say(f'{len(record.touches)} touches are kept in {path_text(record.path)}: start again to go on')
             return 0
@@ -156,57 +155,53 @@ def _ask(model: TouchModel, cross: int, q: Array, what: str) -> str:
         for name, value, slides in zip(model.arm.joint_names, q, model.slides, strict=True)
     )
     say(f'{what}: put the tip on cross {cross}, about like this: {words}')
+    return _key('> ')
+
+
+def _key(prompt: str) -> str:
+    """Return what the user types in small letters, q at the end of the input."""
     try:
-        return input('> ').strip().lower()
+        return input(prompt).strip().lower()
     except EOFError:
         return 'q'
 
 
-def _few(model: TouchModel, sheet: Sheet, live: LiveArm, crosses: Sequence[int]) -> Record | None:
+def _few(model: TouchModel, live: LiveArm, crosses: Sequence[int]) -> Touches | None:
     """Return a touch of each of crosses, from 1, that is not kept; None if the user stops."""
     say(live.advice)
-    live_record = Record(Path(os.devnull), '', sheet)
-    for number, cross in enumerate(crosses, 1):
-        while len(live_record.touches) < number:
-            say(f'touch {number} of {len(crosses)}: put the tip on cross {cross}, each time from another side')
-            try:
-                if input('> ').strip().lower() == 'q':
-                    return None
-                q = still(model, live.read())
-            except EOFError:
-                return None
-            except InputError as error:
-                say(f'not taken: {error}')
-                continue
-            live_record.touches.append(
-                Touch(cross, dict(zip(model.arm.joint_names, q.tolist(), strict=True)), check=True)
-            )
-    return live_record
+    rows: list[Array] = []
+    while len(rows) < len(crosses):
+        cross = crosses[len(rows)]
+        say(f'touch {len(rows) + 1} of {len(crosses)}: put the tip on cross {cross}, each time from another side')
+        if _key('> ') == 'q':
+            return None
+        try:
+            rows.append(still(model, live.read()))
+        except InputError as error:
+            say(f'not taken: {error}')
+    return Touches(np.array(rows), np.array(crosses) - 1)
 
 
-def _check(model: TouchModel, record: Record, found: Calibration, live: LiveArm, *_unused: object) -> int:
-    few = _few(model, record.sheet, live, (1, len(model.places) // 2 + 1, len(model.places)))
-    if few is None:
-        return 0
-    misses = check_misses(model, few, found.fit.parameters) / MM
-    say(f'the crosses are missed by {", ".join(f"{miss:.1f}" for miss in misses)} mm')
-    say(f'when it was calibrated they were missed by {found.left_out / MM:.1f} mm')
+def _check(model: TouchModel, found: Calibration, live: LiveArm) -> int:
+    touches = _few(model, live, (1, len(model.places) // 2 + 1, len(model.places)))
+    if touches is not None:
+        misses = np.linalg.norm(model.misses(touches, found.fit.parameters), axis=1) / MM
+        say(f'the crosses are missed by {", ".join(f"{miss:.1f}" for miss in misses)} mm')
+        say(f'when it was calibrated they were missed by {found.left_out / MM:.1f} mm')
     return 0
 
 
-def _tool(model: TouchModel, record: Record, found: Calibration, live: LiveArm, text: str, output: Path) -> int:
-    few = _few(model, record.sheet, live, (len(model.places) // 2 + 1,) * TOOL_TOUCHES)
-    if few is None:
+def _tool(model: TouchModel, found: Calibration, live: LiveArm, text: str, output: Path) -> int:
+    touches = _few(model, live, (len(model.places) // 2 + 1,) * TOOL_TOUCHES)
+    if touches is None:
         return 0
-    touches = few.of(model.arm.joint_names, check=True)
     parameters = found.fit.parameters.copy()
-    for _ in range(2):  # the tool point enters linearly
-        slopes = model.points(touches.q, parameters)[1][:, :, model.tool].reshape(-1, 3)
-        parameters[model.tool] -= np.linalg.lstsq(slopes, model.misses(touches, parameters).ravel(), rcond=None)[0]
+    slopes = model.points(touches.q, parameters)[1][:, :, model.tool].reshape(-1, 3)
+    # The tool point enters linearly: one step is the solution.
+    parameters[model.tool] -= np.linalg.lstsq(slopes, model.misses(touches, parameters).ravel(), rcond=None)[0]
     miss = np.linalg.norm(model.misses(touches, parameters), axis=1).max() / MM
     say(f'the tip of the tool is found; its {TOOL_TOUCHES} touches miss the cross by {miss:.1f} mm at most')
-    fit = Fit(parameters, found.fit.covariance, found.fit.noise)
-    _write(model, replace(found, fit=fit), text, output)
+    _write(model, replace(found, fit=replace(found.fit, parameters=parameters)), text, output)
     return 0
 
 
@@ -224,11 +219,7 @@ def _conclude(
         return 1
     if live is not None and live.has_driver and not record.zeros:
         say('ik_servos can keep the zeros. Limits, taught programs and LeRobot mappings move with them.')
-        try:
-            answer = input('Store them in ik_servos? [y/n] ').strip().lower()
-        except EOFError:
-            answer = ''
-        if answer.startswith('y'):
+        if _key('Store them in ik_servos? [y/n] ').startswith('y'):
             zeros = dict(zip(model.arm.joint_names, found.fit.parameters[model.zeros].tolist(), strict=True))
             answer = live.move_zeros(model, zeros)
             record.move_zeros(zeros)

@@ -13,9 +13,10 @@ import numpy as np
 from ik_node.checks import Array
 from ik_node.errors import InputError, quoted
 
-from .estimator import ON_OUTLINE, ZEROS, Calibration, Touches, TouchModel
+from .estimator import ON_OUTLINE, ZEROS, Calibration, TouchModel
 from .files import Record, Touch
 from .poses import Poses
+from .sheet import MM
 
 TOUCHES, CHECKS = 12, 3
 LASTING = 0.3  # [s] of a touch
@@ -23,7 +24,6 @@ FEWEST = 5  # messages in it
 STILL = 2.0 * 2.0 * math.pi / 4096.0  # [rad]: two ticks of a servo
 STILL_SLIDE = 0.5e-3  # [m]
 PLAY = 4e-3, 0.5  # [m] of the left-out miss, and share of it that is scatter, from which more touches do not help
-MM = 1e-3
 
 
 class Next(NamedTuple):
@@ -52,9 +52,7 @@ class Session:
     def next(self) -> Next:
         """Return the touch that tells most now."""
         check = len(self._touches()) >= TOUCHES
-        every = [self.record.of(self.model.arm.joint_names, check=kind) for kind in (False, True)]
-        known = Touches(np.vstack([one.q for one in every]), np.concatenate([one.crosses for one in every]))
-        row = self._poses.next(known)
+        row = self._poses.next(self.record.of(self.model.arm.joint_names))
         return Next(int(self._poses.crosses[row]) + 1, self._poses.q[row], check)
 
     def touch(self, cross: int, seen: Sequence[Array]) -> Touch:
@@ -100,24 +98,18 @@ def still(model: TouchModel, seen: Sequence[Array]) -> Array:
     return mean
 
 
-def check_misses(model: TouchModel, record: Record, parameters: Array) -> Array:
-    """Return how far (k,) [m] the checks are from their crosses."""
-    checks = record.of(model.arm.joint_names, check=True)
-    return np.linalg.norm(model.misses(checks, parameters), axis=1) if len(checks.q) else np.empty(0)
-
-
 def report(model: TouchModel, record: Record, found: Calibration) -> list[str]:
     """Return what a calibration has found, in sentences."""
     arm, fit = model.arm, found.fit
-    count = len(record.of(arm.joint_names, check=False).q)
+    touches, checks = (record.of(arm.joint_names, kind) for kind in (False, True))
     kinds = 'zeros and tool point' if found.model == ZEROS else 'the frames of all joints, zeros and tool point'
     lines = [
-        f'{count} touches: the crosses were missed by {found.before / MM:.1f} mm, now by {found.left_out / MM:.1f} mm '
-        f'(each cross by the estimate without it); estimated: {kinds}'
+        f'{len(touches.q)} touches: the crosses were missed by {found.before / MM:.1f} mm, now by '
+        f'{found.left_out / MM:.1f} mm (each cross by the estimate without it); estimated: {kinds}'
     ]
-    checks = check_misses(model, record, fit.parameters)
-    if len(checks):
-        lines.append(f'{len(checks)} checks: {np.sqrt(np.mean(checks**2)) / MM:.1f} mm')
+    if len(checks.q):
+        misses = model.misses(checks, fit.parameters)
+        lines.append(f'{len(misses)} checks: {np.sqrt((misses**2).sum(axis=1).mean()) / MM:.1f} mm')
     zeros, spread = fit.parameters[model.zeros], np.sqrt(np.diag(fit.covariance))[model.zeros]
     words = [
         f'{name} {math.degrees(zero):+.1f}'
@@ -128,10 +120,9 @@ def report(model: TouchModel, record: Record, found: Calibration) -> list[str]:
     tool = fit.parameters[model.tool] / MM
     lines.append(f'the tool point is {np.linalg.norm(tool):.1f} mm from where the description has it')
     for touch, far in found.wrong.items():
-        cross = record.of(arm.joint_names, check=False).crosses[touch] + 1
         lines.append(
-            f'cross {cross}, touch {touch + 1} is {far / MM:.0f} mm from where the others put it: it was probably '
-            'another cross; it is ignored'
+            f'cross {touches.crosses[touch] + 1}, touch {touch + 1} is {far / MM:.0f} mm from where the others put it: '
+            'it was probably another cross; it is ignored'
         )
     if found.left_out > PLAY[0] and found.scatter > PLAY[1] * found.left_out:
         lines.append(

@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +13,7 @@ from ik_node.checks import Array
 from ik_node.kernels.arrays import CHORD_TOLERANCE, DIRECTION, POSITION_TOLERANCE
 from ik_node.model.arm import Arm, frozen
 from ik_node.solver.closed_form import ClosedForm
-from ik_node.solver.goal import SOLVED, Goal, Solution, Solutions, Status
+from ik_node.solver.goal import SOLVED, Goal, Solution, Solutions, Solve, Status
 from ik_node.solver.limit_distances import without_idle
 from ik_node.solver.restarts import RandomRestarts
 from ik_node.solver.unreachable import UnreachableGoals
@@ -23,8 +21,6 @@ from ik_node.steady import steady
 
 from .elimination import MAX_SOLUTIONS, Elimination
 from .redundancy import SelfMotions, is_redundant
-
-Solve: TypeAlias = Callable[[Goal, Array, float], Solution]
 
 MISSED_SHARE = 1e-3  # restarts continue until the estimated share of missed solutions is below this
 DESCENTS_PER_ESTIMATE = 256

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -28,7 +27,7 @@ from ik_node.kernels.arrays import (
 from ik_node.kernels.methods.driver import AIM
 from ik_node.model.rotations import rotations
 from ik_node.solver.closed_form import RESIDUAL_MARGIN, ROLL_TOLERANCE, ClosedForm
-from ik_node.solver.goal import SOLVED, Cause, Goal, Reason, Solution, Status
+from ik_node.solver.goal import SOLVED, Cause, Goal, Reason, Solution, Solve, Status
 from ik_node.solver.restarts import RandomRestarts
 from ik_node.solver.unreachable import UnreachableGoals
 from ik_node.steady import steady
@@ -46,8 +45,6 @@ APART = 0.3
 FAR = 0.3  # reaches: a known pose this far from the position counts as much as one a radian farther from the seed
 PIECES = (1, 4, 16)  # of the way to the next goal
 LARGEST_MOVE = 0.1  # [rad or m] of a joint in one of them; a larger one is another branch
-
-Solve = Callable[[Goal, Array, float], Solution]
 
 
 class ConeGoals:

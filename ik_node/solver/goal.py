@@ -6,9 +6,9 @@ from __future__ import annotations
 import enum
 import math
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -350,3 +350,7 @@ def _rows3(name: str, value: ArrayLike) -> Array:
         wrong = int(np.argmin(np.isfinite(rows).all(axis=1)))
         raise InputError(f'{name} must be finite, row {wrong} is {rows[wrong].tolist()}')
     return rows
+
+
+# IkSolver.solve: of a goal, a seed (n,) and a time budget [s].
+Solve: TypeAlias = Callable[[Goal, Array, float], Solution]

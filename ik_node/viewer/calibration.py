@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,7 +52,6 @@ class CalibrationView(Section):
         self._cross: Any = None
         self._sheet: Any = None
         self._clicks: list[Array] = []
-        self._sentence, self._lines = ABOUT, list[str]()
         self._worker: Worker[Any] = Worker(
             self.events, 'calibration', 'It could not be computed: see the log of ik_viewer.'
         )
@@ -85,13 +83,13 @@ class CalibrationView(Section):
 
     def _show_sheet(self, arm: Arm, frame: Frame) -> None:
         """Place the sheet, and send the tip above the places that were clicked, pointing down."""
-        pose = arm.robot.link_pose(SHEET, frame.values)
-        move(self._sheet, pose)
-        for origin, direction in self._clicks:
-            height, slope = (vector @ pose[:3, 2] for vector in (origin - pose[:3, 3], direction))
-            place = origin - height / slope * direction + HOVER * pose[:3, 2]
-            T_base_root = np.linalg.inv(arm.robot.link_pose(arm.base_link, frame.values))
-            frame.tool.type_goal(T_base_root[:3, :3] @ place + T_base_root[:3, 3], -T_base_root[:3, :3] @ pose[:3, 2])
+        T_root_sheet = arm.robot.link_pose(SHEET, frame.values)
+        move(self._sheet, T_root_sheet)
+        T_base_sheet = arm.link_in_base(SHEET, frame.values) if self._clicks else np.eye(4)
+        for ray in self._clicks:
+            origin, direction = (ray - [T_root_sheet[:3, 3], np.zeros(3)]) @ T_root_sheet[:3, :3]
+            place = origin - origin[2] / direction[2] * direction + [0.0, 0.0, HOVER]
+            frame.tool.type_goal(T_base_sheet[:3, :3] @ place + T_base_sheet[:3, 3], -T_base_sheet[:3, 2])
         self._clicks.clear()
 
     def close(self) -> None:
@@ -99,7 +97,6 @@ class CalibrationView(Section):
         self._worker.close()
 
     def _say(self, sentence: str, *lines: str) -> None:
-        self._sentence = sentence
         content = ''.join([panel.paragraph(panel.capital(sentence)), *map(panel.paragraph, lines)])
         panel.update(self._text, content=panel.box(content))
         for name, button in self._buttons.items():
@@ -185,7 +182,7 @@ class CalibrationView(Section):
 def _session(arm: Arm, text: str) -> Session | str:
     """Return the session of the touches that are kept, or why there is none."""
     try:
-        record = load_record(Path(record_path(arm.name)), text)
+        record = load_record(record_path(arm.name), text)
         return ABOUT if record is None else Session(record.sheet.model(arm, record.bar), record)
     except IkError as error:
         return str(error)
