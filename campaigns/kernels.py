@@ -65,8 +65,10 @@ def in_time(act: Callable[[], Any], seconds: float) -> Any:
 
 
 # Where arrays of numbers hold indices, counts and kinds of joints (see arrays.py, and layout.py of the elimination):
-# the product never makes them from what a user gives, and with others kernels read what is not there.
+# the product never makes them from what a user gives, and with others kernels read what is not there. A period is
+# 0 or a whole turn; with another, a joint has any number of turns within its limits.
 LAYOUT: dict[str, Any] = {
+    'period': np.s_[...],
     'joints': np.s_[..., arrays.VARIABLE],
     'trunk': np.s_[..., arrays.VARIABLE],
     'limits': np.s_[..., 2::BALL_ROWS, :],  # ball joints

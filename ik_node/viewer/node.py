@@ -54,7 +54,7 @@ from .guard import fresh
 from .leader import LeaderView
 from .lengths import VariableLinks
 from .methods import Methods
-from .panel import ALL_TOOLS, AMBER, BUTTONS, GREEN, HINT, HOME, RED, STOP, TOOLS, Panel, update
+from .panel import ALL_TOOLS, BUTTONS, GREEN, HINT, HOME, RED, STOP, TOOLS, Panel, update
 from .plots import Plots
 from .reach import ReachMap
 from .recordings import Recordings
@@ -422,14 +422,13 @@ class ViewerNode(ClosableNode):
     def _refused(self) -> str:
         """Return why no goals may be sent, and show it."""
         why = self._met.foreign()
-        if why:
-            self._panel.card.show_message('Not sent', why, RED)
+        self._panel.card.show_refusal(why, RED)
         return why
 
     def _typed(self, query: str) -> str:
         """Take a goal from the fields of a page, on the thread of the server; returns '', for the card tells more."""
         on_time = fresh()
-        self._events.post(lambda: self._go(query) if on_time else self._panel.card.show_message(*LATE, AMBER))
+        self._events.post(lambda: self._go(query) if on_time else self._panel.card.show_refusal(LATE[1]))
         return ''
 
     def _go(self, query: str) -> None:
@@ -440,7 +439,7 @@ class ViewerNode(ClosableNode):
                 try:
                     panel.goal.go(finite_array('goal', [float(number) for number in numbers.split(',')], 6))
                 except ValueError:
-                    panel.card.show_message('Not sent', 'Position and Direction need three numbers each.', AMBER)
+                    panel.card.show_refusal('Position and Direction need three numbers each.')
 
     def come_to_rest(self) -> None:
         """End the run of a program."""

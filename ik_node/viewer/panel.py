@@ -225,12 +225,18 @@ class Card:
         self._title, self._sentence, self._node_message = ('', GREY), '', ''
         self._alarm, self._alarm_sentence, self._alone = ('', GREY), '', False
         self._watched = ''
+        self._refusal = ('', GREY), ''
         self._poses: Poses | None = None
         self._show()
 
     def show_message(self, title: str, sentence: str = '', colour: str = GREY) -> None:
         """Show a message that is not about a goal."""
         self._title, self._sentence = (title, colour), capital(sentence)
+        self._show()
+
+    def show_refusal(self, sentence: str, colour: str = AMBER) -> None:
+        """Show why a goal was not sent, whatever is reported of the one before; '' once another one was."""
+        self._refusal = ('Not sent' if sentence else '', colour), sentence
         self._show()
 
     def show_report(self, status: str, state: str, arm: str, sentence: str) -> None:
@@ -268,9 +274,11 @@ class Card:
         title, sentence = self._title, self._sentence
         if self._watched and title[1] != RED:  # a stop stays in sight
             title, sentence = ('Watching', GREEN), self._watched
-        sentences = without_repeats(self._alarm_sentence, *(() if self._alone else (sentence, self._node_message)))
+        refused, why = self._refusal
+        others = () if self._alone else (sentence, self._node_message)
+        sentences = without_repeats(why, self._alarm_sentence, *others)
         words = ''.join(map(paragraph, sentences))
-        heads = [pill for pill in (title, self._alarm) if pill[0]]
+        heads = [pill for pill in (refused, title, self._alarm) if pill[0]]
         content = f'{pills(*heads)}<div style="{SENTENCES}">{words}</div>'
         if self._colours is not None:
             content += _pose_table(self._colours, self._poses)

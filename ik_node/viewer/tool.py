@@ -28,7 +28,7 @@ from ik_node.steady import steady
 from ik_node.tracks import NO_TRACK
 
 from .events import Event
-from .panel import AMBER, ARROWS, HINT, LABELS, NUMBERS, TRAIL, Poses, ToolPanel
+from .panel import ARROWS, HINT, LABELS, NUMBERS, TRAIL, Poses, ToolPanel
 from .scene import ToolScene
 
 PATIENCE = 1.0  # [s] for the goal publisher to end its track
@@ -225,7 +225,7 @@ class ViewedTool:
         if self.scene is None or self.arm is None:
             return
         if not np.linalg.norm(direction) > 0.0:
-            self.panel.card.show_message('Not sent', 'The direction 0, 0, 0 points nowhere: change one number.', AMBER)
+            self.panel.card.show_refusal('The direction 0, 0, 0 points nowhere: change one number.')
             return
         self.scene.drag(self._pose_towards(self.arm, self.scene.pose, position, direction))
 
@@ -240,6 +240,7 @@ class ViewedTool:
     def end_goal(self) -> None:
         """End the track and the goal that the gizmo shows, and forget what waits to be sent."""
         self.track.end()
+        self.panel.card.show_refusal('')
         self._end_drags()
         self.goal_shown = False
         self._targets = {}
@@ -294,6 +295,7 @@ class ViewedTool:
         if self._refused():
             self._targets = {}
             return
+        self.panel.card.show_refusal('')
         message = JointState(name=list(joints), position=list(joints.values()))
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._foreign.sent(message)
@@ -423,6 +425,7 @@ class ViewedTool:
         self.goal_shown = True
         self.goal_time = steady()
         self._targets = {}
+        self.panel.card.show_refusal('')
         self.scene.place_goal(T_base_goal, with_direction)
 
 

@@ -157,12 +157,17 @@ def test_the_goal_that_a_page_shows_is_the_one_that_is_sent(robot: RobotSide, pa
     def press(numbers: str) -> None:
         assert viewer._typed(f'{button}&{numbers}') == ''
 
-    for wrong in ('1,2,3,0,0', '1,2,3,0,0,', '1,2,3,0,0,nan', ''):
+    for k, wrong in enumerate(('1,2,3,0,0', '1,2,3,0,0,', '1,2,3,0,0,nan', '')):
         press(wrong)
         page.wait(lambda: 'need three numbers' in page.text(), 'the reason')
-        robot.report(seed.describe(), status='holding', state='ready', arm='holding')
-        page.wait(lambda: 'Not sent' not in page.text(), 'another message')
-    assert not robot.goals
+        told = f'The goal before, {k}.'
+        robot.report(told, status='solved', state='arrived', arm='holding')
+        page.wait(lambda told=told: told in page.text(), 'the report of the goal before')
+        assert 'need three numbers' in page.text()
+        viewer._go(f'{button}&1,2,3,0,0,1')
+        page.wait(lambda: 'Not sent' not in page.text(), 'the goal that is sent')
+        robot.wait(lambda: robot.goals, 'the goal')
+        robot.goals.clear()
     press('300,-150.5,200,0,0,-2')
     robot.wait(lambda: robot.goals, 'the goal')
     position, direction = tool_at(seed, robot.goal())
