@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from ik_node.checks import AXES, read_axis
 from ik_node.errors import InputError
 
 BIG = 1e9  # upper end of a range without an upper limit
@@ -21,11 +22,13 @@ def parameter(
     high: float = BIG,
     choices: Sequence[str] = (),
     size: int | None = None,
+    axis: bool = False,
     read_only: bool = False,
 ) -> Any:
     """Return a dataclass field with the description, range and choices of a parameter.
 
-    low, high: the allowed range, both ends included. size: how many numbers an array has, None for any.
+    low, high: the allowed range, both ends included. size: how many numbers an array has, None for any. axis:
+    it may also be given as a name of AXES.
     """
     metadata = {
         'text': text,
@@ -33,6 +36,7 @@ def parameter(
         'high': high,
         'choices': tuple(choices),
         'size': size,
+        'axis': axis,
         'read_only': read_only,
     }
     return dataclasses.field(default=default, metadata=metadata)
@@ -93,13 +97,17 @@ def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
 
 
 def _numbers(field: dataclasses.Field[Any], value: Any) -> tuple[float, ...]:
-    size = field.metadata['size']
+    size, axis = field.metadata['size'], field.metadata['axis']
+    if axis and isinstance(value, str):
+        return read_axis(f'parameter {field.name}', value, '[0.0, 0.6, 0.8]')
     try:
         numbers = tuple(value)
     except TypeError:
         numbers = (math.nan,)
     if not all(_is_number(x) for x in numbers) or size not in (None, len(numbers)):
-        raise _rejection(field, f'{size if size else "a list of"} finite numbers', value)
+        # YAML reads y as true.
+        named = f'one of {", ".join(AXES)}, y in quotes, or ' if axis else ''
+        raise _rejection(field, f'{named}{size if size else "a list of"} finite numbers', value)
     return tuple(map(float, numbers))
 
 

@@ -228,7 +228,10 @@ class TrackSettings:
     )
     frame: str = parameter('base_link', 'frame of centre and direction')
     tool_axis: tuple[float, ...] = parameter(
-        (0.0, 0.0, 1.0), 'direction in which the tool points, in the frame of the tip link, as in ik_node', size=3
+        (0.0, 0.0, 1.0),
+        'direction in which the tool points, in the frame of the tip link, as in ik_node',
+        size=3,
+        axis=True,
     )
     tool_point: tuple[float, ...] = parameter((0.0, 0.0, 0.0), 'tool point in the tip frame [m], as in ik_node', size=3)
     goal_rate: float = parameter(50.0, 'goals per second [Hz]', low=0.1, high=1000.0)

@@ -105,7 +105,10 @@ class ArmSettings(HasTool):
         'between the fingers, the end of the longest chain, the link that carries the fingers',
     )
     tool_axis: tuple[float, ...] = parameter(
-        (0.0, 0.0, 1.0), 'direction in which the tool points, in the frame of the tip link', size=3
+        (0.0, 0.0, 1.0),
+        'direction in which the tool points, in the frame of the tip link: x, "y", z, -x, -y, -z or three numbers',
+        size=3,
+        axis=True,
     )
     tool_point: tuple[float, ...] = parameter((0.0, 0.0, 0.0), 'tool point in the tip frame [m]', size=3)
     gripper_joint: str = parameter(

@@ -86,6 +86,9 @@ def test_the_node_can_set_all_that_solver_and_arm_can_be_given():
         ('tip_link', 3, 'string'),
         ('publish_description', 1, 'true or false'),
         ('tool_axis', [0.0, 1.0], '3 finite numbers'),
+        ('tool_axis', 'up', r'one of x, .* or three numbers such as \[0\.0'),
+        ('tool_axis', True, 'y in quotes'),
+        ('tool_point', 'x', '3 finite numbers'),
         ('tool_axis', [0.0, 0.0, 0.0], 'must not be zero'),
         ('tool_point', [0.0, 0.0, math.inf], '3 finite numbers'),
         ('tool_point', 1.0, '3 finite numbers'),
@@ -112,8 +115,9 @@ def test_options_are_those_of_the_solver():
 
 
 @pytest.mark.slow
-def test_a_node_starts_with_the_values_it_was_given(make_node):
-    node = make_node(publish_rate=50, tool_axis=[1, 0, 0], tip_link='hand')
+@pytest.mark.parametrize('axis', [[1, 0, 0], 'x'])
+def test_a_node_starts_with_the_values_it_was_given(make_node, axis):
+    node = make_node(publish_rate=50, tool_axis=axis, tip_link='hand')
     settings = declare(node, ArmSettings)
     assert settings.publish_rate == 50.0
     assert isinstance(settings.publish_rate, float)
