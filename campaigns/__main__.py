@@ -11,7 +11,8 @@ import time
 
 from campaigns import ROOT
 
-PYTEST = ('-m', 'pytest', '-q')
+# The traceback of a test that takes longer than the tests of the gate may can end Python itself.
+PYTEST = ('-m', 'pytest', '-q', '-o', 'faulthandler_timeout=0')
 EXPLORE = {
     'IK_NODE_EXPLORE': '1',
     'IK_NODE_SEQUENCES': '3000',
