@@ -253,7 +253,9 @@ def assert_as_alone(case, count, lanes, others=0):
     # The xArm's axes are off by rounded angles: a fifth of its goals is met within the tolerances only.
     assert solved.sum() > 0.75 * solved_alone.sum()
     assert errors[solved].max() < 1e-9
-    assert (np.abs(q - alone)[solved].max(axis=1) > 1e-9).sum() <= others
+    differences = np.abs(q - alone)[solved].max(axis=1)
+    assert (differences > 1e-9).sum() <= others
+    assert differences.max() < 1e-6
 
 
 @pytest.mark.slow
@@ -266,7 +268,7 @@ def test_arms_are_solved_as_by_the_scalar_kernel(case):
 @pytest.mark.parametrize('lanes', sorted(TARGETS))
 @pytest.mark.parametrize('case', exact_arms())
 def test_many_goals_are_solved_as_by_the_scalar_kernel(case, lanes):
-    assert_as_alone(case, 10_000, lanes)
+    assert_as_alone(case, 10_000, lanes, others=2)  # next to singularities
 
 
 @pytest.mark.parametrize('lanes', sorted(TARGETS))
