@@ -12,6 +12,7 @@ from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension, MultiArrayLayout
 
+from ik_node.checks import Array
 from ik_node.control.requests import Level, Report, Snapshot
 from ik_node.control.states import State
 from ik_node.ros.conversions import (
@@ -83,6 +84,8 @@ KEYS = {
     'goal_stamp': 'stamp of the goal',
     'frame': '`frame_id` of the goal',
     'goal': 'topic or service that the goal came from',
+    'goal_position': 'x y z of the goal in the base link [m], empty without a position',
+    'goal_direction': 'x y z of the unit direction of the goal in the base link, empty without one',
 }
 MEASURED_AGE = 'age of the oldest measurement [s]'  # in /diagnostics, of an arm that is measured
 NUMBERS = {
@@ -120,8 +123,14 @@ def status_message(name: str, report: Report) -> DiagnosticStatus:
         'goal_stamp': '' if request is None else request.stamp,
         'frame': '' if request is None else request.frame,
         'goal': '' if request is None else request.source,
+        'goal_position': '' if report.goal is None else _numbers(report.goal.position),
+        'goal_direction': '' if report.goal is None else _numbers(report.goal.direction),
     }
     return diagnostic(report.level, name, report.message, {key: values[key] for key in KEYS})
+
+
+def _numbers(vector: Array | None) -> str:
+    return '' if vector is None else ' '.join(map(repr, vector.tolist()))
 
 
 def _reason(report: Report) -> str:

@@ -16,7 +16,7 @@ from rclpy.node import Node
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 
-from ik_node.checks import Array
+from ik_node.checks import Array, finite_array
 from ik_node.control.states import NEED_RESUME
 from ik_node.model.arm import Arm, tool_at
 from ik_node.ros.conversions import matrix_pose, report_values
@@ -123,6 +123,7 @@ class ViewedTool:
         self._described = ''  # in words
         self.reported = False  # the panel shows a status
         self._report: tuple[str, str, str] | None = None  # that of ~/status: status, state, sentence
+        self._goal_seen = ('0', '')  # number and stamp of the goal that was reported last
         self._shown: object = None  # which report, with which track
         self.scene: ToolScene | None = None
         self._node = node
@@ -322,7 +323,10 @@ class ViewedTool:
                 if pose is not None:
                     self._take_goal(pose, topic != 'goal_point')
         if 'status' in new:
-            self._take_report(new['status'])
+            values_of_report = report_values(new['status'])
+            self._take_report(new['status'], values_of_report)
+            if not watching:
+                self._take_reported_goal(self.arm, self.scene, values_of_report)
             self._shown = None
         self._show_report()
         self.panel.set_track(self.track.name)
@@ -335,8 +339,21 @@ class ViewedTool:
         ):
             self._gizmo_at = values
 
-    def _take_report(self, message: DiagnosticStatus) -> None:
-        values = report_values(message)
+    def _take_reported_goal(self, arm: Arm, scene: ToolScene, report: Mapping[str, str]) -> None:
+        """Show the goal of a report if it has not come as a message: from before the page, or from a new program."""
+        goal = report.get('goal_number', '0'), report.get('goal_stamp', '')
+        if goal == self._goal_seen:
+            return
+        self._goal_seen = goal
+        position, direction = (_vector(report.get(f'goal_{name}', '')) for name in ('position', 'direction'))
+        newest = self.goal_shown and steady() - self.goal_time < SETTLED  # it may be on its way still
+        if position is None or newest or report.get('status') == 'rejected':
+            return
+        _, axis = tool_at(arm, scene.pose)
+        pose = self._pose_towards(arm, scene.pose, position, axis if direction is None else direction)
+        self._take_goal(pose, direction is not None)
+
+    def _take_report(self, message: DiagnosticStatus, values: Mapping[str, str]) -> None:
         state = values.get('state', '')
         status = values.get('status', '') or state
         sentence = message.message.removeprefix(f'{status}: ')
@@ -444,6 +461,13 @@ def selected(tools: Sequence[ViewedTool], before: ViewedTool) -> ViewedTool:
     if steady() - before.goal_time < SELECTED:
         return before
     return max(tools, key=lambda tool: tool.goal_time)
+
+
+def _vector(text: str) -> Array | None:
+    try:
+        return finite_array('goal', [float(number) for number in text.split()], 3)
+    except ValueError:
+        return None
 
 
 def _number(text: str) -> float:

@@ -114,6 +114,32 @@ def test_a_drag_publishes_the_goal(robot: RobotSide, page: Page, seed: Arm) -> N
         again.wait(lambda: same(again.pose('/base/goal'), wanted), 'the gizmo in another browser')
 
 
+def test_a_goal_is_shown_that_only_the_report_on_it_tells(robot: RobotSide, page: Page, seed: Arm) -> None:
+    """As for a page that is opened later, or that a program did not know yet when it sent the goal."""
+
+    def report(number: int, status: str, position: str, direction: str) -> None:
+        values = {'goal_number': number, 'goal_stamp': f'{number}.0', 'goal_position': position}
+        robot.report(
+            f'Report {number}.', status=status, state='moving', arm='moving', goal_direction=direction, **values
+        )
+
+    def goal() -> tuple[np.ndarray, np.ndarray]:
+        return tool_at(seed, page.pose('/base/goal'))
+
+    report(1, 'solved', '0.3 0.1 0.2', '0.0 0.0 -1.0')
+    page.wait(lambda: np.allclose(goal()[0], (0.3, 0.1, 0.2), atol=1e-6), 'the goal')
+    assert np.allclose(goal()[1], (0.0, 0.0, -1.0), atol=1e-6)
+    page.choose('Reset', 'Arrows')
+    page.wait(lambda: same(page.pose('/base/goal'), page.pose('/tip')), 'the arrows at the tool')
+    report(1, 'solved', '0.3 0.1 0.2', '0.0 0.0 -1.0')
+    report(2, 'rejected', '0.4 0.1 0.2', '')
+    page.wait(lambda: 'Report 2.' in page.text(), 'the rejection')
+    page.run(0.3)
+    assert same(page.pose('/base/goal'), page.pose('/tip'))
+    report(3, 'solved', '0.4 0.1 0.2', '')
+    page.wait(lambda: np.allclose(goal()[0], (0.4, 0.1, 0.2), atol=1e-6), 'the goal without a direction')
+
+
 def test_a_goal_is_typed_in_millimetres(robot: RobotSide, page: Page, seed: Arm) -> None:
     page.wait(lambda: not page.control('Position [mm]')['disabled'], 'the fields')
     assert page.control('Position [mm]')['value'] == pytest.approx(1e3 * seed.fk(list(Q.values()))[0], abs=0.051)
