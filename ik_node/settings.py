@@ -105,8 +105,8 @@ def _numbers(field: dataclasses.Field[Any], value: Any) -> tuple[float, ...]:
     except TypeError:
         numbers = (math.nan,)
     if not all(_is_number(x) for x in numbers) or size not in (None, len(numbers)):
-        # YAML reads y as true.
-        named = f'one of {", ".join(AXES)}, y in quotes, or ' if axis else ''
+        names = ', '.join(AXES).replace(' y', ' "y"')  # YAML reads y as true
+        named = f'one of {names}, or ' if axis else ''
         raise _rejection(field, f'{named}{size if size else "a list of"} finite numbers', value)
     return tuple(map(float, numbers))
 

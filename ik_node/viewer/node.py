@@ -392,7 +392,7 @@ class ViewerNode(ClosableNode):
             lengths = LinkLengths.read(self._settings.description_file, self._settings.arguments())
             self._sections.append(VariableLinks(page, lengths, self._methods.parameters))
         self._tools += [
-            ViewedTool(self, panel, name, self._refused, self._scene.aim)
+            ViewedTool(self, panel, name, self._refused, self._goal_taken, self._scene.aim)
             for name, panel in zip(names, self._panel.tools, strict=True)
         ]
         self._selected = self._tools[0]  # which folders show that have room for one tool
@@ -422,8 +422,13 @@ class ViewerNode(ClosableNode):
     def _refused(self) -> str:
         """Return why no goals may be sent, and show it."""
         why = self._met.foreign()
-        self._panel.card.show_refusal(why, RED)
+        if why:
+            self._panel.card.show_refusal(why, RED)
         return why
+
+    def _goal_taken(self) -> None:
+        for card in (self._panel.card, *(panel.card for panel in self._panel.tools)):
+            card.show_refusal('')
 
     def _typed(self, query: str) -> str:
         """Take a goal from the fields of a page, on the thread of the server; returns '', for the card tells more."""

@@ -236,8 +236,10 @@ class Card:
 
     def show_refusal(self, sentence: str, colour: str = AMBER) -> None:
         """Show why a goal was not sent, whatever is reported of the one before; '' once another one was."""
-        self._refusal = ('Not sent' if sentence else '', colour), sentence
-        self._show()
+        refusal = ('Not sent' if sentence else '', colour), capital(sentence)
+        if refusal != self._refusal:
+            self._refusal = refusal
+            self._show()
 
     def show_report(self, status: str, state: str, arm: str, sentence: str) -> None:
         """Show the result of the last goal, or the state of the arm if it needs a resume."""

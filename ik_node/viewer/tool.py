@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,8 +20,8 @@ from sensor_msgs.msg import JointState
 from ik_node.checks import Array, finite_array
 from ik_node.control.states import NEED_RESUME
 from ik_node.model.arm import Arm, tool_at
-from ik_node.ros.conversions import matrix_pose, report_values
-from ik_node.ros.frames import ExternalGoalFilter, goal_in_base
+from ik_node.ros.conversions import matrix_pose, report_values, stamp_text
+from ik_node.ros.frames import KEPT, ExternalGoalFilter, goal_in_base
 from ik_node.ros.interfaces import LATCHED, NEWEST, subscribe
 from ik_node.ros.parameters import RemoteParameters
 from ik_node.ros.reports import MEASURED_AGE
@@ -113,17 +114,20 @@ class ViewedTool:
         panel: ToolPanel,
         name: str,
         refused: Callable[[], str],
+        taken: Callable[[], None],
         aim: Callable[[viser.ClientHandle], object] = lambda _: None,
     ) -> None:
-        """refused: returns why no goals may be sent, '' if they may be. aim: aims a browser's camera at the arm."""
-        self._refused, self._aim = refused, aim
+        """refused: returns why no goals may be sent, '' if they may be. taken: called when there is a newer goal, or
+        none. aim: aims a browser's camera at the arm."""
+        self._refused, self._taken, self._aim = refused, taken, aim
         self.name = name
         self.panel = panel
         self.arm: Arm | None = None
         self._described = ''  # in words
         self.reported = False  # the panel shows a status
         self._report: tuple[str, str, str] | None = None  # that of ~/status: status, state, sentence
-        self._goal_seen = ('0', '')  # number and stamp of the goal that was reported last
+        self._goal_seen = '', ''  # number and stamp of the goal that was reported last
+        self._own_stamps: deque[str] = deque(maxlen=KEPT)  # of goals that this page sent
         self._shown: object = None  # which report, with which track
         self.scene: ToolScene | None = None
         self._node = node
@@ -149,7 +153,9 @@ class ViewedTool:
         panel.on_view(self._show_view)
 
     def subscribe(self) -> list[Subscription]:
-        """Subscribe to goals and reports; the caller unsubscribes."""
+        """Subscribe to goals and reports; the caller unsubscribes. The goal of the last report is shown."""
+        self._goal_seen = '', ''
+        self._own_stamps.clear()
         before = self._before
         return [
             subscribe(self._node, kind, source, self._store(topic), qos)
@@ -184,6 +190,7 @@ class ViewedTool:
         self._described = arm.describe() if arm is not None else ''  # what ik_node says of an arm that is ready
         self.panel.card.show_poses(None)
         if not known:
+            self._taken()
             self.panel.goal.empty()
 
     # User input
@@ -241,7 +248,7 @@ class ViewedTool:
     def end_goal(self) -> None:
         """End the track and the goal that the gizmo shows, and forget what waits to be sent."""
         self.track.end()
-        self.panel.card.show_refusal('')
+        self._taken()
         self._end_drags()
         self.goal_shown = False
         self._targets = {}
@@ -260,6 +267,7 @@ class ViewedTool:
         message.header.frame_id = arm.base_link
         message.pose = matrix_pose(T_base_goal)
         self._foreign.sent(message)
+        self._own_stamps.append(stamp_text(message.header.stamp))
         self._goal_publisher.publish(message)
         self._take_goal(T_base_goal, True)
 
@@ -296,7 +304,7 @@ class ViewedTool:
         if self._refused():
             self._targets = {}
             return
-        self.panel.card.show_refusal('')
+        self._taken()
         message = JointState(name=list(joints), position=list(joints.values()))
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._foreign.sent(message)
@@ -317,6 +325,7 @@ class ViewedTool:
         foreign = {topic: message for topic, message in new.items() if self._foreign.is_new(message)}
         if 'goal_joints' in foreign:
             self.goal_shown = False
+            self._taken()
         for topic in ('goal_pose', 'goal_cone', 'goal_point'):
             if topic in foreign and not watching:
                 pose = goal_in_base(self.arm, foreign[topic], values)
@@ -325,8 +334,7 @@ class ViewedTool:
         if 'status' in new:
             values_of_report = report_values(new['status'])
             self._take_report(new['status'], values_of_report)
-            if not watching:
-                self._take_reported_goal(self.arm, self.scene, values_of_report)
+            self._take_reported_goal(self.arm, self.scene, values_of_report, watching)
             self._shown = None
         self._show_report()
         self.panel.set_track(self.track.name)
@@ -339,15 +347,18 @@ class ViewedTool:
         ):
             self._gizmo_at = values
 
-    def _take_reported_goal(self, arm: Arm, scene: ToolScene, report: Mapping[str, str]) -> None:
+    def _take_reported_goal(self, arm: Arm, scene: ToolScene, report: Mapping[str, str], watching: bool) -> None:
         """Show the goal of a report if it has not come as a message: from before the page, or from a new program."""
         goal = report.get('goal_number', '0'), report.get('goal_stamp', '')
-        if goal == self._goal_seen:
+        if goal[0] == '0' or goal == self._goal_seen or report.get('status') == 'rejected':
             return
         self._goal_seen = goal
-        position, direction = (_vector(report.get(f'goal_{name}', '')) for name in ('position', 'direction'))
         newest = self.goal_shown and steady() - self.goal_time < SETTLED  # it may be on its way still
-        if position is None or newest or report.get('status') == 'rejected':
+        if goal[1] in self._own_stamps or newest:
+            return
+        self._taken()
+        position, direction = (_vector(report.get(f'goal_{name}', '')) for name in ('position', 'direction'))
+        if position is None or watching or report.get('state') == 'stopped':
             return
         _, axis = tool_at(arm, scene.pose)
         pose = self._pose_towards(arm, scene.pose, position, axis if direction is None else direction)
@@ -442,7 +453,7 @@ class ViewedTool:
         self.goal_shown = True
         self.goal_time = steady()
         self._targets = {}
-        self.panel.card.show_refusal('')
+        self._taken()
         self.scene.place_goal(T_base_goal, with_direction)
 
 

@@ -87,7 +87,7 @@ def test_the_node_can_set_all_that_solver_and_arm_can_be_given():
         ('publish_description', 1, 'true or false'),
         ('tool_axis', [0.0, 1.0], '3 finite numbers'),
         ('tool_axis', 'up', r'one of x, .* or three numbers such as \[0\.0'),
-        ('tool_axis', True, 'y in quotes'),
+        ('tool_axis', True, '"y", -y, z'),
         ('tool_point', 'x', '3 finite numbers'),
         ('tool_axis', [0.0, 0.0, 0.0], 'must not be zero'),
         ('tool_point', [0.0, 0.0, math.inf], '3 finite numbers'),

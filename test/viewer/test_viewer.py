@@ -19,6 +19,7 @@ from std_msgs.msg import Float64
 
 from ik_node.errors import IkError
 from ik_node.model.arm import Arm, tool_at
+from ik_node.ros.conversions import stamp_text
 from ik_node.ros.interfaces import LATCHED
 from ik_node.ros.neighbours import Neighbours, digest
 from ik_node.ros.parameters import RemoteParameters
@@ -117,27 +118,39 @@ def test_a_drag_publishes_the_goal(robot: RobotSide, page: Page, seed: Arm) -> N
 def test_a_goal_is_shown_that_only_the_report_on_it_tells(robot: RobotSide, page: Page, seed: Arm) -> None:
     """As for a page that is opened later, or that a program did not know yet when it sent the goal."""
 
-    def report(number: int, status: str, position: str, direction: str) -> None:
-        values = {'goal_number': number, 'goal_stamp': f'{number}.0', 'goal_position': position}
-        robot.report(
-            f'Report {number}.', status=status, state='moving', arm='moving', goal_direction=direction, **values
-        )
+    def report(number: int, status: str, position: str, direction: str = '', stamp: str = '0.0') -> None:
+        state = 'stopped' if status == 'stopped' else 'moving'
+        values = {'goal_number': number, 'goal_stamp': stamp, 'goal_position': position, 'goal_direction': direction}
+        robot.report(f'Report {number}.', status=status, state=state, arm=state, **values)
+        page.wait(lambda: f'Report {number}.' in page.text(), 'the report')
 
     def goal() -> tuple[np.ndarray, np.ndarray]:
         return tool_at(seed, page.pose('/base/goal'))
+
+    def at_the_tool() -> bool:
+        return same(page.pose('/base/goal'), page.pose('/tip'))
 
     report(1, 'solved', '0.3 0.1 0.2', '0.0 0.0 -1.0')
     page.wait(lambda: np.allclose(goal()[0], (0.3, 0.1, 0.2), atol=1e-6), 'the goal')
     assert np.allclose(goal()[1], (0.0, 0.0, -1.0), atol=1e-6)
     page.choose('Reset', 'Arrows')
-    page.wait(lambda: same(page.pose('/base/goal'), page.pose('/tip')), 'the arrows at the tool')
-    report(1, 'solved', '0.3 0.1 0.2', '0.0 0.0 -1.0')
-    report(2, 'rejected', '0.4 0.1 0.2', '')
-    page.wait(lambda: 'Report 2.' in page.text(), 'the rejection')
-    page.run(0.3)
-    assert same(page.pose('/base/goal'), page.pose('/tip'))
-    report(3, 'solved', '0.4 0.1 0.2', '')
+    page.wait(at_the_tool, 'the arrows at the tool')
+    for number, status in ((2, 'rejected'), (0, 'late'), (1, 'solved'), (3, 'stopped')):
+        report(number, status, '0.4 0.1 0.2')
+        page.run(0.3)
+        assert at_the_tool()
+    viewer = page.desk.viewer
+    viewer._panel.card.show_refusal('a goal of before')
+    page.wait(lambda: 'A goal of before' in page.text(), 'why it was not sent')
+    report(4, 'solved', '0.4 0.1 0.2')
     page.wait(lambda: np.allclose(goal()[0], (0.4, 0.1, 0.2), atol=1e-6), 'the goal without a direction')
+    assert 'A goal of before' not in page.text()
+    page.drag(turned(0.8, 0.3, -0.2, 0.4))
+    robot.wait(lambda: robot.goals, 'the goal')
+    page.run(0.5)
+    viewer._tools[0].end_goal()
+    report(5, 'solved', '0.3 0.1 0.2', stamp=stamp_text(robot.goals[-1].header.stamp))
+    page.wait(at_the_tool, 'the arrows at the tool, as a report on an own goal brings none')
 
 
 def test_a_goal_is_typed_in_millimetres(robot: RobotSide, page: Page, seed: Arm) -> None:
