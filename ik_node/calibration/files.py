@@ -31,6 +31,7 @@ from .sheet import BAR, PAPERS, Sheet
 
 SHEET, TOOL = 'sheet', 'calibrated_tool'  # links that a calibrated description has besides
 HEADER = '# Touches of the crosses of a sheet, by ik_calibrate. Remove this file to begin again.\n'
+CHECKED = {'': False, '0': False, 'false': False, '1': True, 'true': True}  # in a table
 ONE = fields({'cross': whole_number(1), 'joints': mapping_of(number()), 'check': switch}, required=('cross', 'joints'))
 PRINTED = {
     'paper': one_of(*PAPERS),
@@ -164,9 +165,13 @@ def read_csv(path: Path, joint_names: tuple[str, ...], description: str, sheet: 
             for line, row in enumerate(rows, 2):
                 try:
                     joints = {name: float(row[name]) for name in joint_names}
-                    touch = Touch(int(row['cross']), joints, (row.get('check') or '0').strip() not in ('', '0'))
+                    touch = Touch(int(row['cross']), joints, CHECKED[(row.get('check') or '').strip().lower()])
                 except (TypeError, ValueError):
                     raise InputError(f'{path_text(path)}, line {line}: not all its columns are numbers') from None
+                except KeyError:
+                    raise InputError(
+                        f'{path_text(path)}, line {line}: check must be 0 or 1, got {quoted(row["check"])}'
+                    ) from None
                 if not all(map(math.isfinite, joints.values())):
                     raise InputError(f'{path_text(path)}, line {line}: a joint is not a finite number')
                 record.touches.append(touch)

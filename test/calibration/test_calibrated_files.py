@@ -196,10 +196,14 @@ def test_wrong_arguments_are_rejected_in_one_line(tmp_path):
     table(tmp_path / 'wrong.csv', {3: 9})
     (tmp_path / 'empty.csv').write_text('cross\n')
     (tmp_path / 'text.csv').write_text(f'cross,{",".join(ARM.joint_names)}\n1,a,0,0,0,0\n')
+    for name, check in (('named', 'False'), ('odd', 'maybe')):
+        (tmp_path / f'{name}.csv').write_text(f'cross,{",".join(ARM.joint_names)},check\n1,0,0,0,0,0,{check}\n')
     for given, named in (
         (['--touches', 'wrong.csv'], 'cross 9 is not on the sheet'),
         (['--touches', 'empty.csv'], 'has no column "shoulder_pan"'),
         (['--touches', 'text.csv'], 'line 2: not all its columns are numbers'),
+        (['--touches', 'named.csv'], 'got 1 of 1'),
+        (['--touches', 'odd.csv'], 'line 2: check must be 0 or 1, got "maybe"'),
         (['--touches', 'none.csv'], 'none.csv'),
         (['--solve'], 'no sheet of so101_like was printed'),
     ):
