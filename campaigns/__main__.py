@@ -11,7 +11,7 @@ import time
 
 from campaigns import ROOT
 
-# The traceback of a test that takes longer than the tests of the gate may can end Python itself.
+# Tests here may take long, and writing the traceback of one that does can crash Python.
 PYTEST = ('-m', 'pytest', '-q', '-o', 'faulthandler_timeout=0')
 EXPLORE = {
     'IK_NODE_EXPLORE': '1',

@@ -332,9 +332,9 @@ class ViewedTool:
                 if pose is not None:
                     self._take_goal(pose, topic != 'goal_point')
         if 'status' in new:
-            values_of_report = report_values(new['status'])
-            self._take_report(new['status'], values_of_report)
-            self._take_reported_goal(self.arm, self.scene, values_of_report, watching)
+            report = report_values(new['status'])
+            self._take_report(report)
+            self._take_reported_goal(self.arm, self.scene, report, watching)
             self._shown = None
         self._show_report()
         self.panel.set_track(self.track.name)
@@ -364,10 +364,10 @@ class ViewedTool:
         pose = self._pose_towards(arm, scene.pose, position, axis if direction is None else direction)
         self._take_goal(pose, direction is not None)
 
-    def _take_report(self, message: DiagnosticStatus, values: Mapping[str, str]) -> None:
+    def _take_report(self, values: Mapping[str, str]) -> None:
         state = values.get('state', '')
         status = values.get('status', '') or state
-        sentence = message.message.removeprefix(f'{status}: ')
+        sentence = values['message'].removeprefix(f'{status}: ')
         self._solution_errors = _number(values.get('position_error', '')), _number(values.get('direction_error', ''))
         self.arm_state = values.get('arm', '')
         source = values.get('goal', '')
@@ -377,7 +377,7 @@ class ViewedTool:
         else:
             self.diagnosed = ''  # it is older than this report on the arm
             self.panel.card.show_node('')
-        self._report = status, state, HINT if message.message == self._described else sentence
+        self._report = status, state, HINT if values['message'] == self._described else sentence
         self.reported = True
 
     def _show_report(self) -> None:

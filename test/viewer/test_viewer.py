@@ -203,6 +203,7 @@ def test_the_goal_that_a_page_shows_is_the_one_that_is_sent(robot: RobotSide, pa
         robot.report(told, status='solved', state='arrived', arm='holding')
         page.wait(lambda told=told: told in page.text(), 'the report of the goal before')
         assert 'need three numbers' in page.text()
+        assert not robot.goals
         viewer._go(f'{button}&1,2,3,0,0,1')
         page.wait(lambda: 'Not sent' not in page.text(), 'the goal that is sent')
         robot.wait(lambda: robot.goals, 'the goal')
