@@ -63,6 +63,16 @@ class JointGroup:
         self.motion.set_limits(share * limits.velocity, PLANNED * limits.acceleration, limits.jerk)
         self.gate.set_limits(share * limits.velocity, limits.acceleration, limits.jerk)
 
+    def stop(self, hard: bool) -> None:
+        """Stop as soon as the limits allow. hard: see JointMotion."""
+        self.motion.stop(hard)
+        self._allow_hard_stop()
+
+    def _allow_hard_stop(self) -> None:
+        """Let the gate pass the hard stop, if there is one."""
+        if self.motion.hard:
+            self.gate.allow_hard_stop()
+
     def reset(self, positions: Array) -> None:
         """Initialise the joints at rest at positions (n,); NaN: a joint keeps its own."""
         self.motion.reset(filled(positions, self.motion.position))
@@ -93,6 +103,7 @@ class JointGroup:
         if not self.motion.continue_from(state):
             return False
         self.gate.continue_from(*self.motion.state)
+        self._allow_hard_stop()
         return True
 
 
@@ -613,11 +624,11 @@ class ArmMotion:
         ahead = positions_to_rest(self.group.motion.twin())
         return self.check.planned_violation(ahead, self._values, CLEARANCE_EN_ROUTE)
 
-    def brake(self, aside: bool = True) -> None:
-        """Stop as soon as the limits allow, and forget the goal. aside: joints off the arm, too."""
+    def brake(self, aside: bool = True, hard: bool = False) -> None:
+        """Stop soon, and forget the goal. aside: joints off the arm, too. hard: as in JointMotion.stop."""
         self.tracked, self.paused = None, ''
         for group in self.groups if aside else [self.group]:
-            group.motion.stop()
+            group.stop(hard)
 
     def pause_for_late_measurements(self, feedback: Feedback) -> str | None:
         """Brake and wait while measurements are so late that the command is too far ahead of them.

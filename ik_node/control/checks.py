@@ -21,7 +21,7 @@ from ik_node.model.ball import Ball, Order
 from ik_node.model.collision import SelfCollision
 
 from .models import ArmModel, Columns
-from .motion import SPACING, tool_motion
+from .motion import HARD, SPACING, tool_motion
 from .paths import MotionLimits, limits_of_motion
 from .settings import ArmSettings, Workspace
 from .trajectory import JointTrajectory
@@ -54,7 +54,8 @@ class States:
     accelerations; both continue from the last published setpoint. A planned motion has positions only,
     because a plan keeps the rates.
     start (m,): a planned motion may exceed a limit as far as this state does; None: it must not.
-    joined [s]: of a trajectory, the time until which the controller repeats what it was sent before.
+    joined [s]: of a trajectory, the time until which the controller repeats what it was sent before. braking: it
+    only ends an earlier motion, perhaps by a hard stop of which the setpoints are over.
     moving: whether the motion of the arm goes on. clearance [m]: between links of a planned motion.
     path (p, m), p >= k: the values, and those after them while other arms still move.
     """
@@ -68,6 +69,7 @@ class States:
     moving: bool = True
     clearance: float = CLEARANCE
     path: Array | None = None
+    braking: bool = False
 
     @classmethod
     def setpoint(cls, dt: float, values: Array, rates: Array, moving: bool) -> States:
@@ -141,6 +143,11 @@ class JointGate:
                 np.maximum(before[2], jerk),
             )
 
+    def allow_hard_stop(self) -> None:
+        """Allow HARD times the jerk limit until the joints rest."""
+        velocity, acceleration, jerk = self._bounds
+        self._bounds = velocity, acceleration, np.maximum(jerk, HARD * self._limits[2])
+
     @property
     def _at_rest(self) -> bool:
         return self._last is not None and not (self._last.velocity.any() or self._last.acceleration.any())
@@ -210,10 +217,11 @@ class JointGate:
         assert states.accelerations is not None
         acceleration, times = states.accelerations[:, self.index], states.times
         first = int(np.searchsorted(times, states.joined))
+        shares = (*RESAMPLED[:2], HARD * RESAMPLED[2]) if states.braking else RESAMPLED
         if first + 1 < len(times):
             last = _Last(position[first], velocity[first], acceleration[first], 0.0)
             rows = slice(first + 1, None)
-            found = self._compared(last, np.diff(times[first:]), position[rows], velocity[rows], RESAMPLED)
+            found = self._compared(last, np.diff(times[first:]), position[rows], velocity[rows], shares)
             if found is not None:
                 return found._replace(state=first + 1 + found.state)
         fastest, hardest, _ = self._bounds
@@ -601,7 +609,7 @@ class MotionCheck:
             elif states[1].any():
                 found.append(Violation(int(states[1].argmax()), f'joint "{name}" must not move'))
         path = self._with_others(values, own, TRAJECTORY_SPACING)
-        commands = States(times, rows[0], rows[1], trajectory.joined, rows[2], path=path)
+        commands = States(times, rows[0], rows[1], trajectory.joined, rows[2], path=path, braking=trajectory.braking)
         violation = earliest([*found, self.violation(commands)])
         if violation is None:
             return None

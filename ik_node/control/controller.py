@@ -514,11 +514,11 @@ class ArmController:
         self._goal_solver.restart()
         self._feedback.forget()
 
-    def _brake(self, reason: str, level: Level = Level.WARN, aside: bool = True) -> None:
-        """Come to rest. aside: joints off the arm, such as a gripper, too."""
+    def _brake(self, reason: str, level: Level = Level.WARN, aside: bool = True, hard: bool = False) -> None:
+        """Come to rest. aside: joints off the arm, such as a gripper, too. hard: see JointMotion."""
         self._machine.epoch += 1
         self._tracker.end(self.state, reason, level, aside)
-        self._motion.brake(aside)
+        self._motion.brake(aside, hard)
         self._goal_solver.restart()
 
     def _release(self) -> None:
@@ -538,7 +538,7 @@ class ArmController:
             self._forget_positions(reason)
         self._machine.fault = reason
         self._machine.interruptions += 1
-        self._brake(reason)
+        self._brake(reason, hard=True)
         self._on(Event.FAULT)
 
     def _on(self, event: Event) -> None:
@@ -919,7 +919,7 @@ class ArmController:
         """
         with self._change():
             if self.state is State.TELEOPERATED and (at_once or self._motion.far_behind):
-                self._brake('teleoperation ended', aside=False)
+                self._brake('teleoperation ended', aside=False, hard=True)
 
     def announce(
         self,
@@ -950,7 +950,7 @@ class ArmController:
             return True
 
     def stop(self) -> None:
-        """Stop within the limits and hold: goals are rejected until resume.
+        """Stop and hold: goals are rejected until resume. Only the jerk limit is exceeded, HARD times.
 
         No setpoint of the previous motion is sent after this returns.
         """
@@ -958,7 +958,7 @@ class ArmController:
             self._machine.stopped = True
             self._machine.interruptions += 1
             if self._model is not None:
-                self._brake('stopped')
+                self._brake('stopped', hard=True)
                 self._on(Event.STOP)
 
     def resume(self) -> None:

@@ -311,6 +311,7 @@ RETURN_SPEED = 0.1  # share of the velocity limit at which a joint returns from 
 # At distances where a plan changes its shape, rounding can leave Ruckig without a plan. Round numbers
 # (0.1 rad at 5 rad/s^2 and 50 rad/s^3) hit such distances, uneven ones do not.
 UNEVEN = 1.0 - 1e-6 * np.pi
+HARD = 4.0  # times the jerk limit: a joint that speeds up brakes as hard after a quarter of the time
 MOVING = 'the arm is moving: a path begins at rest'
 PATH_SLACK = 1e-6  # [rad or m] by which a path may exceed them: setpoints are clipped
 
@@ -403,6 +404,7 @@ class JointMotion:
         self._paused_target: Array | None = None  # the target of paused joints
         self.plan: AnyPlan | None = None
         self._jerk = self.limits[2]  # of the plan
+        self.hard = False  # brake with HARD times the jerk limit
         self._settled = True  # the plan being followed is the one for the target
         self._resting = True
         self._returning = False
@@ -421,6 +423,7 @@ class JointMotion:
             return
         nearest = near_turn(target, self.position, self._endless)
         self._target = np.clip(nearest, self.lower, self.upper)
+        self.hard = False
         self._settled = False
         self._resting = False
         self._moving_target = None
@@ -439,8 +442,9 @@ class JointMotion:
         self._settled, self._resting = True, False
         self._moving_target = None
 
-    def stop(self) -> None:
-        """Stop as soon as the limits allow, and drop the target."""
+    def stop(self, hard: bool = False) -> None:
+        """Stop as soon as the limits allow, and drop the target. hard: with HARD times the jerk limit."""
+        self.hard = hard or (self.hard and self.braking)
         self._target = self._paused_target = None
         self._settled = self._resting
         self._moving_target = None
@@ -545,6 +549,8 @@ class JointMotion:
         outside = self.outside
         returning = bool(outside.any()) and self._target is not None
         jerk = admissible_jerk(self.state, self.limits, self._jerk)
+        if self.hard:
+            jerk = np.maximum(jerk, HARD * self.limits[2])
         candidates: list[tuple[Array | None, Synchronization]] = [(None, Synchronization.No)]
         if returning:
             inside = np.clip(self.position, self.lower, self.upper)

@@ -119,6 +119,26 @@ def test_the_newest_target_is_reached_and_kept(seed, n):
     assert not motion.step(0.01)[1].any()
 
 
+@pytest.mark.parametrize(('hard', 'jerk', 'soonest', 'latest'), [(False, 50.0, 0.29, 0.35), (True, 200.0, 0.12, 0.15)])
+def test_a_hard_stop_exceeds_the_jerk_limit_alone_and_rests_sooner(hard, jerk, soonest, latest):
+    motion = one_joint(-9.0, 9.0)
+    motion.go_to([5.0])
+    for _ in range(12):  # it speeds up
+        motion.step(0.01)
+    judge = Judge(velocity=2.0, acceleration=5.0, jerk=jerk)
+    judge(0.0, *motion.state)
+    motion.stop(hard)
+    time = 0.0
+    while motion.moving:
+        motion.step(0.001)
+        judge(0.001, *motion.state)
+        time += 0.001
+    assert soonest < time < latest
+    motion.go_to([0.0])
+    motion.step(0.01)
+    assert not motion.hard
+
+
 @pytest.mark.parametrize(('velocity', 'acceleration', 'jerk'), [(1.0, 5.0, 50.0), (0.5, 1.0, 10.0)])
 def test_round_numbers_do_not_leave_a_joint_where_it_is(velocity, acceleration, jerk):
     """At these distances a time-optimal plan changes its shape."""

@@ -73,10 +73,8 @@ def test_let_go_or_lost_the_arm_stops(client: Client, drive: Drive, released: bo
             client.run(0.01)
             speed = np.linalg.norm(tool(client) - before) / 0.01
             found[-1] += 0.01
-    # What accelerates by 5 rad/s^2 takes longest: with a jerk of 50 rad/s^3 it is 0.2 s before it brakes as hard.
-    assert max(found) < (0.35 if released else 0.45)
     print(f'{count} times, released {released}: at rest after {np.median(found):.2f} s, at most {max(found):.2f} s')
-    assert np.median(found) < (0.25 if released else 0.3)
+    assert max(found) < 0.25
 
 
 def test_messages_that_waited_somewhere_move_nothing(client: Client, drive: Drive):
