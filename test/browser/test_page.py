@@ -43,6 +43,13 @@ return [Math.min(r.left, r.top, innerWidth - r.right, innerHeight - r.bottom), r
   r.top - frame.getBoundingClientRect().bottom,
   corners.every(([x, y]) => document.elementFromPoint(x, y) === button)]"""
 
+# Pairs of what a hand holds down that cover each other.
+COVERED = """
+const held = [...document.querySelectorAll(".stick, button")].map((one) => [one.id || one.innerText,
+  one.getBoundingClientRect()]);
+return held.flatMap(([name, a], k) => held.slice(k + 1).filter(([, b]) =>
+  a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom).map(([other]) => [name, other]))"""
+
 # What is seen in the panel: its texts [name, size in pixels, contrast by WCAG], and its controls [name, x, y, width,
 # height]. Texts of what is disabled need no contrast.
 LOOK = """
@@ -359,6 +366,11 @@ def test_the_page_fits_on_a_phone_and_the_stop_button_is_in_sight(seen: Seen) ->
         with page.outside():
             texts, _ = page.script(LOOK, FIXED)
             assert min(text[2] for text in texts) >= CONTRAST
+            page.script("document.querySelector('#sticks').click()")
+            for wide in (320, width, 700, 900):
+                page.command('Emulation.setDeviceMetricsOverride', **{**PHONE, 'width': wide})
+                assert page.script('return [innerWidth, document.body.className]') == [wide, 'driving']
+                assert not page.script(COVERED)
     finally:
         page.command('Emulation.clearDeviceMetricsOverride')
         page.open(page.driver.current_url)
