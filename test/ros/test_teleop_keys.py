@@ -48,6 +48,41 @@ def test_the_tool_moves_along_the_axis_of_a_key_only_while_it_is_held(client, ke
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize('count', [10, pytest.param(100, marks=pytest.mark.nightly)])
+def test_a_key_that_is_let_go_stops_the_arm(client: Client, keys: KeysNode, count: int) -> None:
+    """Terminals repeat a held key 25 times in a second, and tell nothing of its release."""
+    rng, found = np.random.default_rng(count), []
+    for k in range(count):
+        for _ in range(int(rng.integers(10, 20))):
+            client.run(0.04 * rng.uniform(0.8, 1.2))
+            keys.press('sw'[k % 2])
+        client.run(rng.uniform(0.0, 0.04))
+        found.append(0.0)
+        speed = np.inf  # [m/s], of 0.08
+        while speed > 0.01:
+            before = tool(client)
+            client.run(0.01)
+            speed = np.linalg.norm(tool(client) - before) / 0.01
+            found[-1] += 0.01
+    print(f'{count} times: at rest after {np.median(found):.2f} s, at most {max(found):.2f} s')
+    assert np.median(found) < 0.2
+    assert max(found) < 0.32  # where a joint moves at 1 rad/s, which takes 0.2 s to brake
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('gaps', [[0.09], [0.02, 0.06], [0.001, 0.001, 0.11]])
+def test_a_slow_or_uneven_terminal_does_not_make_the_arm_stutter(client: Client, keys: KeysNode, gaps: list[float]):
+    heard: list[TwistStamped] = []
+    client.node.create_subscription(TwistStamped, 'ik_node/delta_twist_cmds', heard.append, 100)
+    for k in range(30):
+        keys.press('s')
+        client.run(gaps[k % len(gaps)])
+    assert all(one.twist.linear.x < 0.0 for one in heard)
+    client.run(0.2)
+    assert heard[-1].twist.linear.x == 0.0
+
+
+@pytest.mark.slow
 def test_plus_and_minus_set_the_speed(client, keys):
     heard: list[TwistStamped] = []
     client.node.create_subscription(TwistStamped, 'ik_node/delta_twist_cmds', heard.append, 10)

@@ -9,6 +9,7 @@ import sys
 import termios
 import threading
 import tty
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,8 +28,10 @@ from ik_node.ros.run import ClosableNode, run
 from ik_node.ros.sessions import join
 from ik_node.steady import steady
 
-RATE = 50.0  # [Hz] of the twists
+RATE = 100.0  # [Hz] of the twists
 KEY_TIMEOUT = 0.15  # [s] for which a key is active: terminals repeat a held key faster
+MISSED = 1.5  # gaps between its last repeats after which a key is let go, where that is sooner
+KEY_JITTER = 0.05  # [s] for which it is active at least
 SPEEDS = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0)  # shares of scale_linear and scale_rotational
 # By key: direction of the linear and of the angular velocity in the base link.
 KEYS: dict[str, tuple[tuple[int, int, int], tuple[int, int, int]]] = {
@@ -45,6 +48,7 @@ KEYS: dict[str, tuple[tuple[int, int, int], tuple[int, int, int]]] = {
     'j': ((0, 0, 0), (0, 0, 1)),
     'l': ((0, 0, 0), (0, 0, -1)),
 }
+STILL = (0, 0, 0), (0, 0, 0)
 GRIPS = {'[': -0.05, ']': 0.05}  # shares of the stroke by which a press moves the gripper
 SERVICES = {'h': 'home', ' ': 'stop', 'c': 'resume'}
 HELP = """\
@@ -75,7 +79,8 @@ class KeysNode(ClosableNode):
         self._gripper = GripperRemote(self, arm, self._on_gripper)
         self._askers = {key: self.create_client(Trigger, f'{arm}/{name}') for key, name in SERVICES.items()}
         self._speed = 2
-        self._key, self._until = '', 0.0
+        self._key, self._pressed, self._until = '', 0.0, 0.0
+        self._gaps: deque[float] = deque(maxlen=3)  # [s] between the last repeats of the key
         self._closing = threading.Event()
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(1.0 / RATE, self._publish, clock=steady)
@@ -99,7 +104,7 @@ class KeysNode(ClosableNode):
         if (asks or key in KEYS or key in GRIPS) and (refused := self._met.foreign()):
             say(refused)
         elif key in KEYS:
-            self._key, self._until = key, steady() + KEY_TIMEOUT
+            self._hold(key, steady())
         elif key in GRIPS:
             if why := self._gripper.move(GRIPS[key]):
                 say(why)
@@ -113,11 +118,22 @@ class KeysNode(ClosableNode):
         elif key == 'q':
             self.context.try_shutdown()
 
+    def _hold(self, key: str, now: float) -> None:
+        """Take a press of a key, or its repeat by the terminal: it sends no release, only no more repeats."""
+        if key == self._key:
+            self._gaps.append(now - self._pressed)
+        else:
+            self._gaps.clear()
+        known = len(self._gaps) == self._gaps.maxlen
+        active = min(max(MISSED * max(self._gaps), KEY_JITTER), KEY_TIMEOUT) if known else KEY_TIMEOUT
+        self._key, self._pressed, self._until = key, now, now + active
+
     def _publish(self) -> None:
-        if not self._key or steady() > self._until:
-            self._key = ''
+        if not self._key:
             return
         linear, angular = KEYS[self._key]
+        if steady() > self._until:  # zero: the arm brakes at once
+            self._key, linear, angular = '', *STILL
         message = TwistStamped()
         message.header.stamp = self.get_clock().now().to_msg()
         speed = SPEEDS[self._speed]
