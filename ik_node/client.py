@@ -49,7 +49,7 @@ STATUS_QOS = QoSProfile(depth=100)
 ENDS = ('arrived', 'held', 'stopped')
 ARM = 'ik_node'
 TRACK = 'track'  # parameter of ik_goals
-SPEED = 'speed_scaling'  # parameter of ik_node
+SPEED = 'goal_speed'  # parameter of ik_node
 ABSENT = f'{ARM} is not running, start it first (ik_demo does)'
 SILENT = f'{ARM} exists, but has not responded within {PATIENCE:g} s. {OTHER_USER}'
 LOOK = 0.1  # [s] between two looks at whether a call was cancelled
@@ -266,23 +266,19 @@ class ArmClient:
 
     @contextmanager
     def _at_speed(self, share: float) -> Iterator[None]:
-        """Move at a share of speed_scaling, and restore that."""
-        if share == 1.0:
-            yield
-            return
-        (base,) = self._parameters(SPEED)
-        remote = RemoteParameters(self._node, ARM, [SPEED])
-        self._set(remote, share * base)
+        """Move at a share of speed_scaling; one that a program left, which was killed, does not count."""
+        if self._parameters(SPEED) != [share]:
+            self._set_speed(share)
         try:
             yield
         finally:
-            (now,) = self._parameters(SPEED)
-            if math.isclose(now, share * base):  # else somebody has changed it
-                self._set(remote, base)
+            if share != 1.0 and self._parameters(SPEED) == [share]:  # else another program has set its own
+                self._set_speed(1.0)
 
-    def _set(self, remote: RemoteParameters, speed: float) -> None:
+    def _set_speed(self, share: float) -> None:
+        remote = RemoteParameters(self._node, ARM, [SPEED])
         self._spinner.wait(lambda: remote.available, f'{ARM} is not running')
-        remote.set(**{SPEED: speed})
+        remote.set(**{SPEED: share})
         self._spinner.wait(lambda: not remote.busy, SILENT)
 
     def _goal(

@@ -21,8 +21,6 @@ from .requests import Aim
 from .settings import ArmSettings, RobotSettings
 from .solving import GoalSolver
 
-SLOWEST = 0.001  # the least speed_scaling
-
 
 def _duration(motion: JointMotion) -> float:
     """Return the time [s] until a motion rests; steps it to its plan."""
@@ -86,7 +84,7 @@ class Preview:
         speed: share of speed_scaling.
         """
         model, tool = self.model, self.tool
-        settings = replace(self.settings, speed_scaling=max(self.settings.speed_scaling * speed, SLOWEST))
+        settings = replace(self.settings, goal_speed=speed)
         motion, feedback = ArmMotion(model, settings, values, JointArbiter()), Feedback()
         feedback.take(values, 0.0, 0.0)  # joints off the arm are where they were measured
         before = motion.values(feedback)[0]

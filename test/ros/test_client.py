@@ -14,6 +14,7 @@ import pytest
 import rclpy
 from domains import new_domain
 from node_harness import Client, running
+from rclpy.parameter import Parameter
 from small_arm import arm_urdf
 
 from ik_node.client import ArmClient
@@ -82,16 +83,28 @@ def test_a_cone_or_a_tolerance_that_is_none_is_refused(arm: ArmClient, room: dic
 
 
 def test_a_slower_move_leaves_the_speed_as_it_was(arm: ArmClient, client: Client):
-    fast = client.served.get_parameter('speed_scaling').value
+    client.parameter_now = lambda: client.served.get_parameter('goal_speed').value
     seen = []
     client.world.once(lambda: abs(client.position('yaw')[0]) > 0.1, lambda: seen.append(client.parameter_now()))
-    client.parameter_now = lambda: client.served.get_parameter('speed_scaling').value
     assert arm.move(FAR, speed=0.5)
-    assert seen == [pytest.approx(0.5 * fast)]
-    assert client.parameter_now() == fast
+    assert seen == [0.5]
+    assert client.parameter_now() == 1.0
+    client.set_parameters(goal_speed=0.1)  # by a program that was killed
+    assert arm.move(PLACE)
+    assert client.parameter_now() == 1.0
     for speed in (0.0, 1.5):
         with pytest.raises(InputError, match='speed'):
             arm.move(PLACE, speed=speed)
+
+
+def test_the_speed_of_a_program_that_took_over_stays(arm: ArmClient, client: Client):
+    def take_over() -> None:
+        client.served.set_parameters([Parameter('goal_speed', value=0.2)])
+        client.send('goal_joints', client.joints(yaw=-0.4))
+
+    client.world.once(lambda: abs(client.position('yaw')[0]) > 0.1, take_over)
+    assert arm.move(FAR, speed=0.5).state == 'replaced'
+    assert client.served.get_parameter('goal_speed').value == 0.2
 
 
 @pytest.mark.parametrize('how', ['cancel', 'timeout'])

@@ -24,7 +24,7 @@ from ik_node.client import ArmClient
 from ik_node.control.settings import ArmSettings
 from ik_node.ros.programs import services
 from ik_node.ros.programs.play import main
-from ik_node.ros.programs.player import SPEED, Player
+from ik_node.ros.programs.player import SHARE, Player
 from ik_node.ros.programs.track_player import GoalsNode
 from ik_node.teach.program import LINE, Point, Program
 from ik_node.tracks import NO_TRACK
@@ -177,7 +177,7 @@ def arrivals(played: Client) -> list[str]:
 
 
 def speed(played: Client) -> float:
-    return float(played.served.get_parameter('speed_scaling').value)
+    return float(played.served.get_parameter('goal_speed').value)
 
 
 def test_points_with_lines_run_in_a_loop(played: Client, start: Start, program: Program, capsys: Captured) -> None:
@@ -195,7 +195,7 @@ def test_points_with_lines_run_in_a_loop(played: Client, start: Start, program: 
     assert np.allclose(position, last.position, atol=2e-4)
     assert np.allclose(direction, last.direction, atol=2e-3)
     assert played.position('finger')[0] == pytest.approx(0.01)
-    assert speed(played) == 0.5, 'as before, although the last point is slow'
+    assert speed(played) == 1.0, 'as before, although the last point is slow'
 
 
 def test_a_point_out_of_reach_is_rejected_before_anything_moves(
@@ -223,7 +223,7 @@ def test_a_signal_stops_a_program(played: Client, start: Start, program: Program
     assert start(slow, '--loops', '0') == 130
     played.wait_said('stopped; run ik_resume or call ~/resume')
     assert not arrivals(played)
-    assert speed(played) == 0.5
+    assert speed(played) == 1.0
 
 
 @pytest.mark.parametrize(('what', 'said'), [('stop', 'stopped'), ('goal', 'another goal moves the arm: goal_joints')])
@@ -247,7 +247,7 @@ def test_what_others_do_ends_the_run(
     played.statuses.clear()
     assert played.wait_still() == pytest.approx(q)
     assert not [status for status in played.statuses if 'solved' in status.message]
-    assert speed(played) == 0.5
+    assert speed(played) == 1.0
 
 
 def test_what_is_no_program_is_told_with_its_line(tmp_path: Path, capsys: Captured) -> None:
@@ -282,17 +282,17 @@ class Parameters:
         """The answer is on its way."""
 
     def answer(self) -> None:
-        self.values = {SPEED: self.of_node}
+        self.values = {SHARE: self.of_node}
 
     def set(self, **values: float) -> bool:
-        self.of_node = values[SPEED]
+        self.of_node = values[SHARE]
         return True
 
 
 @pytest.fixture
 def player(monkeypatch):
     made = object.__new__(Player)
-    made._parameters, made._reading_speed, made._speed, made._base = Parameters(), False, 0.4, 1.0
+    made._parameters, made._reading_speed, made._expected = Parameters(), False, {SHARE: 0.4}
     made._now, made._read_at, made._ended, made._reporters = 0.0, 0.0, None, {1}
     made._parameters.of_node = 0.4  # as the program has set it
     monkeypatch.setattr(Player, '_publishers', lambda _: {1})
@@ -303,9 +303,9 @@ def player(monkeypatch):
 
 @pytest.mark.parametrize('lowered', [None, 0.05])
 @pytest.mark.parametrize('moment', ['run', 'end'])
-def test_a_speed_that_an_operator_lowers_stays(player, moment, lowered):
+def test_a_speed_that_another_program_sets_stays(player, moment, lowered):
     known = player._parameters
-    known.answer()  # what was read before the operator came
+    known.answer()  # what was read before that program came
     for time in range(3):
         player._now = float(time)
         if time == 1:

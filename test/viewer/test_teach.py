@@ -245,8 +245,7 @@ def test_a_viewer_that_ends_during_a_run_stops_the_arm_and_loses_nothing(desk: L
     robot = desk.robot
     slow = replace(two_points(), points=tuple(replace(point, speed=0.05) for point in two_points(0.2).points))
     slow.save(tmp_path / 'slow.yaml')
-    parameters = RemoteParameters(robot.node, 'ik_node', ['speed_scaling'])
-    before = robot.wait(lambda: parameters.refresh() or parameters.values, 'the speed')['speed_scaling']
+    parameters = RemoteParameters(robot.node, 'ik_node', ['goal_speed'])
     other = Desk(desk.table.world)
     viewer = other.make('ik_viewer', 'page_port:=0', f'programs:={tmp_path}')
     page = Page(other)
@@ -259,12 +258,13 @@ def test_a_viewer_that_ends_during_a_run_stops_the_arm_and_loses_nothing(desk: L
     page.wait(lambda: state(page) == 'Running' and 'end' in page.words().partition('Moving to')[2], 'a run')
     place = dict(robot.joints)
     robot.wait(lambda: max(abs(robot.joints[name] - place[name]) for name in Q) > 1e-3, 'a motion')
+    robot.wait(lambda: parameters.refresh() or parameters.values == {'goal_speed': 0.05}, 'its speed')
     viewer.come_to_rest()
     page.close()
     viewer.close()
     robot.run(1.0)  # the arm brakes
     stands(desk)
-    robot.wait(lambda: parameters.refresh() or parameters.values['speed_scaling'] == before, 'its speed again')
+    robot.wait(lambda: parameters.refresh() or parameters.values == {'goal_speed': 1.0}, 'the whole speed again')
     assert Program.load(tmp_path / 'unsaved.yaml').points[0].speed == pytest.approx(0.06)
     desk.page.press('Resume')
 

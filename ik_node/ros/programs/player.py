@@ -27,7 +27,7 @@ from ik_node.ros.parameters import RemoteParameters, RemoteSettings
 from ik_node.teach.runner import Order, Runner, disturbance
 
 ARM = 'ik_node'
-SPEED = 'speed_scaling'
+SPEED, SHARE = 'speed_scaling', 'goal_speed'
 STATUS_QOS = QoSProfile(depth=100)
 REST = 0.3  # [s] without a motion after which an arm is at rest
 STILL = 2e-3  # [rad or m] by which measured joints at rest differ: more than a step of a servo, 1.5e-3 rad
@@ -51,14 +51,14 @@ class Player:
         self._joints_goals = node.create_publisher(JointState, f'{prefix}goal_joints', 1)
         self._path_goals = node.create_publisher(PoseArray, f'{prefix}goal_path', 1)
         self._stop = node.create_client(Trigger, f'{ARM}/{prefix}stop')
-        self._parameters = RemoteParameters(node, ARM, [SPEED], on_set=self._speed_answered)
+        self._parameters = RemoteParameters(node, ARM, [SPEED, SHARE], on_set=self._speed_answered)
         self._settings = RemoteSettings(node)
         self._subscriptions: list[Subscription] = []
         self._reports: deque[dict[str, str]] = deque()
         self.runner: Runner | None = None
         self.interruption = ''
         self._reporters: set[tuple[int, ...]] = set()
-        self._base = self._speed = math.nan  # speed_scaling before the run, and at present
+        self._expected = {SPEED: math.nan, SHARE: 1.0}
         self._ended: float | None = None  # when the run ended [s]
         self._read_at = -math.inf  # when the speed was requested [s]
         self._reading_speed = False  # before another one is set
@@ -97,8 +97,10 @@ class Player:
         self._settings.refresh()
 
     def run(self, runner: Runner, speed: float) -> None:
-        """Follow a runner until it ends. speed: the speed_scaling of ik_node without a program."""
-        self.runner, self._base, self._speed, self._ended = runner, speed, speed, None
+        """Follow a runner until it ends. speed: the speed_scaling with which it was checked."""
+        self.runner, self._ended = runner, None
+        assert self.settings is not None
+        self._expected = {SPEED: speed, SHARE: self.settings.general.goal_speed}  # which a program that was killed left
         self._reporters = self._publishers()
         self._parameters.reset()
         self._read_at, self._reading_speed = -math.inf, False
@@ -158,12 +160,11 @@ class Player:
 
     def _carry_out(self, runner: Runner, order: Order, now: float) -> None:
         """Send a goal, at its speed."""
-        speed = max(self._base * order.speed, 0.001)
         if self._parameters.busy:
             self._parameters.refresh()  # it gives up after a while
             return
-        if abs(speed - self._speed) > 1e-9:
-            self._set_speed(speed)
+        if order.speed != self._expected[SHARE]:
+            self._set_speed(order.speed)
             return
         message: Any
         if order.joints is not None:
@@ -182,10 +183,12 @@ class Player:
         """End the run if somebody else changes the speed, and leave it to them."""
         if self._parameters.busy or not runner.active:
             return
-        speed = self._parameters.values.get(SPEED, self._speed)
-        if abs(speed - self._speed) > 1e-9:
-            self._base = self._speed = speed
-            runner.end(f'{SPEED} was changed to {speed:g} in the meantime')
+        found = {**self._expected, **self._parameters.values}
+        changed = [name for name, value in self._expected.items() if found[name] != value]
+        if changed:
+            runner.end(f'{changed[0]} was changed to {found[changed[0]]:g} in the meantime')
+            if SHARE in changed:
+                self._expected[SHARE] = 1.0
         elif now > self._read_at + SPEED_PERIOD:
             self._read_at = now
             self._parameters.refresh()
@@ -196,35 +199,30 @@ class Player:
             self._ended = now
         if self._parameters.busy and now < self._ended + PATIENCE:
             self._parameters.refresh()
-        elif self._speed == self._base or now > self._ended + PATIENCE or not self._set_speed(self._base):
+        elif self._expected[SHARE] == 1.0 or now > self._ended + PATIENCE or not self._set_speed(1.0):
             self.runner = None
             self.release()
 
     def _set_speed(self, speed: float) -> bool:
-        """Set the speed once it is known that nobody else has changed it; return whether that may succeed.
-
-        Another one stays: an operator may just have lowered it.
-        """
+        """Set the share of the speed unless somebody else has changed it; return whether that may succeed."""
         if not self._reading_speed:
             self._reading_speed, self._read_at = True, -math.inf
             self._parameters.reset()
-        present = self._parameters.values.get(SPEED)
+        present = self._parameters.values.get(SHARE)
         if present is None:  # not answered yet
             if self._now > self._read_at + SPEED_PERIOD:
                 self._read_at = self._now
                 self._parameters.refresh()
             return bool(self._reporters & self._publishers())
         self._reading_speed = False
-        if abs(present - self._speed) > 1e-9:
+        if present != self._expected[SHARE] or not self._parameters.set(**{SHARE: speed}):
             return False
-        if not self._parameters.set(**{SPEED: speed}):
-            return False
-        self._speed = speed
+        self._expected[SHARE] = speed
         return True
 
     def _speed_answered(self, rejection: str) -> None:
         if rejection and self.runner is not None:
-            self.runner.end(f'{SPEED}: {rejection}')
+            self.runner.end(f'{SHARE}: {rejection}')
 
     def _on_status(self, status: DiagnosticStatus) -> None:
         self._reports.append(report_values(status))
