@@ -630,6 +630,12 @@ class ArmMotion:
         for group in self.groups if aside else [self.group]:
             group.stop(hard)
 
+    def brake_aside(self, names: Collection[str]) -> None:
+        """Stop joints off the arm as soon as the limits allow."""
+        for name, group in self._others.items():
+            if name in names:
+                group.motion.stop()
+
     def pause_for_late_measurements(self, feedback: Feedback) -> str | None:
         """Brake and wait while measurements are so late that the command is too far ahead of them.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -324,6 +324,10 @@ class GoalTracker:
             return self._share
         passed = max(0.0, time - self._began) if math.isfinite(self._began) else 0.0
         return passed / (passed + remaining) if passed else 0.0
+
+    def forget_aside(self) -> None:
+        """End the requests for joints off the arm; nothing is reported."""
+        self._aside.clear()
 
     def end(self, state: State, reason: str, level: Level = Level.WARN, aside: bool = True) -> None:
         """End all requests; report those for which the arm, now in state, was on its way.
@@ -939,6 +943,13 @@ class ArmController:
                 return False
             self._reports.state(word or self.state.value, self.state, (level, message), logged)
             return True
+
+    def brake_aside(self, names: Collection[str]) -> None:
+        """Bring joints off the arm to rest, such as a gripper; the arm continues what it does."""
+        with self._change():
+            if self.ready:
+                self._tracker.forget_aside()
+                self._motion.brake_aside(names)
 
     def cancel(self) -> bool:
         """Brake within the limits and end all goals; later ones are accepted. False if the arm accepts none."""

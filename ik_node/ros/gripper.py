@@ -20,7 +20,8 @@ from ik_node.control.controller import ArmController, Inbox
 from ik_node.control.gripper import SAME, Grip, GripperState, GripperWatch
 from ik_node.control.requests import Aim, Report, Snapshot, UnstampedRequest
 from ik_node.control.settings import ArmSettings
-from ik_node.errors import InputError
+from ik_node.control.states import COMMANDING
+from ik_node.errors import InputError, quoted
 from ik_node.model.gripper import Gripper
 from ik_node.steady import steady
 
@@ -44,6 +45,7 @@ class GripperRequest(UnstampedRequest):
     """Move the gripper of a tool to an opening from 0, closed, to 1, open; the arm continues what it does."""
 
     opening: float = math.nan
+    position: float | None = None  # of its joint [rad or m], if that was given
 
     def resolve(self, snapshot: Snapshot) -> Aim | None:
         """Return the positions of the joints of the gripper. Raises InputError for another opening."""
@@ -51,6 +53,13 @@ class GripperRequest(UnstampedRequest):
         if gripper is None:
             raise InputError(NO_GRIPPER)
         if not 0.0 <= self.opening <= 1.0:
+            if self.position is not None:
+                name, (closed, opened) = gripper.joint.name, gripper.ends[gripper.joint.name]
+                if math.isnan(self.position):
+                    raise InputError(f'the goal has no position of joint {quoted(name)}')
+                raise InputError(
+                    f'joint {quoted(name)} is from {closed:.4g} (closed) to {opened:.4g} (open), got {self.position:g}'
+                )
             raise InputError(f'an opening is from 0 (closed) to 1 (open), got {self.opening:g}')
         return gripper.positions(self.opening)
 
@@ -69,7 +78,7 @@ class GripperInterface:
     ) -> None:
         """controller: that which moves the tool; prefix: of the names of topics."""
         self._prefix, self._tool, self._name = prefix, tool, f'{node.get_name()}/{prefix}gripper'
-        self._controller, self._inbox, self._settings = controller, inbox, settings
+        self._node, self._controller, self._inbox, self._settings = node, controller, inbox, settings
         self._watch = GripperWatch()
         self._last = (math.nan, -math.inf)  # opening on the topic, and when it arrived (steady)
         self._due = -math.inf
@@ -127,7 +136,10 @@ class GripperInterface:
             pending.end(REPLACED)  # only the newest of several commands is carried out
 
     def step(self, snapshot: Callable[[], Snapshot | None]) -> None:
-        """Look at the gripper if it is due; call it after each setpoint. snapshot: returns that of the tool."""
+        """Look at the gripper if it is due; call it in each period, with or without a setpoint.
+
+        snapshot: returns that of the tool.
+        """
         if steady() < self._due:
             return
         self._due = steady() + PERIOD
@@ -159,23 +171,28 @@ class GripperInterface:
         self._publish(gripper)
         if pending is None or not begun:
             return
-        if openings is None or abs(openings[0] - pending.request.opening) > SAME:
+        if now.state not in COMMANDING:
+            pending.end(controller.condition()[1])
+        elif openings is None or abs(openings[0] - pending.request.opening) > SAME:
             pending.end(REPLACED)
         elif pending.handle.is_cancel_requested:
-            self._put(min(max(openings[1], 0.0), 1.0), 'cancelled')  # hold where it is
+            controller.brake_aside(gripper.ends)
             pending.end('cancelled')
         elif self._watch.state.grip is not Grip.MOVING:
-            pending.end('')
+            pending.end(self._watch.state.describe() if self._watch.state.grip is Grip.BLOCKED else '')
 
     def _put(self, opening: float, why: str) -> None:
         self._inbox.put(GripperRequest(self._tool, f'{self._name} ({why})', opening=opening))
 
     def _publish(self, gripper: Gripper) -> None:
         state, before = self._watch.state, self._published
-        if before is not None and state.grip is before.grip and state.target == before.target:
-            both_unknown = math.isnan(state.opening) and math.isnan(before.opening)
-            if both_unknown or abs(state.opening - before.opening) < CHANGE:
-                return
+        if (
+            before is not None
+            and state.grip is before.grip
+            and _alike(state.target, before.target, SAME)
+            and _alike(state.opening, before.opening, CHANGE)
+        ):
+            return
         self._published = state
         values = {
             'state': state.grip.value,
@@ -193,22 +210,25 @@ class GripperInterface:
         result = kind.Result()
         parallel = hasattr(result, 'state')
         command = handle.request.command
-        positions = command.position if parallel else [command.position]
-        position = float(positions[0]) if len(positions) else math.nan
         snapshot = self._controller().snapshot(self._tool)
         gripper = None if snapshot is None else snapshot.tool.gripper
+        positions = list(command.position) if parallel else [command.position]
+        if parallel and command.name:
+            named = zip(command.name, positions, strict=False)
+            positions = [at for name, at in named if gripper is not None and name == gripper.joint.name]
+        position = float(positions[0]) if positions else math.nan
         opening = math.nan if gripper is None else gripper.opening(gripper.clipped(position))
-        request = GripperRequest(self._tool, ACTION.format(self._prefix), opening=opening)
+        request = GripperRequest(self._tool, ACTION.format(self._prefix), opening=opening, position=position)
         if self._pending is not None:
             self._pending.end(REPLACED)
-        pending = self._pending = _Pending(request, handle, Future())
+        done = Future(executor=self._node.executor)
+        done.add_done_callback(lambda _: None)  # this wakes the executor
+        pending = self._pending = _Pending(request, handle, done)
         self._inbox.put(request)
-        reason = await pending.done
+        reason = await done
         if self._pending is pending:
             self._pending = None
-        grip, opening = self._watch.state.grip, self._watch.state.opening
-        opening = self._watch.state.target if math.isnan(opening) else opening  # as far as is known
-        found = math.nan if gripper is None else next(iter(gripper.positions(opening).values()))
+        grip, found = self._watch.state.grip, self._found(gripper)
         result.stalled = grip in (Grip.HOLDING, Grip.BLOCKED)
         result.reached_goal = not reason and not result.stalled
         if parallel:
@@ -223,6 +243,16 @@ class GripperInterface:
             handle.succeed()
         return result
 
+    def _found(self, gripper: Gripper | None) -> float:
+        """Return the position of the joint of a gripper [rad or m]: measured, else as it is commanded now, else NaN."""
+        if gripper is None:
+            return math.nan
+        name, opening = gripper.joint.name, self._watch.state.opening
+        command = self._controller().off_arm(name)
+        if math.isnan(opening) and command is not None:
+            return command[1]
+        return gripper.positions(opening)[name]
+
 
 @dataclass
 class _Pending:
@@ -235,6 +265,11 @@ class _Pending:
         """End the goal; reason: why it has failed, else empty."""
         if not self.done.done():
             self.done.set_result(reason)
+
+
+def _alike(first: float, second: float, within: float) -> bool:
+    """Whether two numbers differ by less, or both are unknown."""
+    return abs(first - second) < within or (math.isnan(first) and math.isnan(second))
 
 
 def action_type() -> Any:

@@ -1180,6 +1180,8 @@ class IkNode(LifecycleNode, ClosableNode):
             if self._picture is not None:
                 self._picture.publish()
         self._rest.look()
+        for tool in self._tools:
+            tool.gripper.step(tool.snapshot)
         if not arrived:
             return
         self._statistics.tick(now)

@@ -729,7 +729,6 @@ class ToolInterface:
     def moved(self) -> None:
         """Publish the progress of a moving arm when it is due; call it after each setpoint."""
         self.publish_due()
-        self.gripper.step(self.snapshot)
         self._on_its_way = self.controller.state in ON_ITS_WAY
         if self._on_its_way and steady() >= self._state_due:
             self._publish_goal_state()

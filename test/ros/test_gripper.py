@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -156,9 +156,9 @@ def test_an_opening_is_new_after_another_command(shown: Hand):
 class Action:
     """A goal of the action, without control_msgs: what a server would call."""
 
-    def __init__(self, hand: Hand, *positions: float) -> None:
+    def __init__(self, hand: Hand, *positions: float, names: Sequence[str] = ()) -> None:
         self.is_cancel_requested, self.ended = False, ''
-        self.request = SimpleNamespace(command=SimpleNamespace(position=list(positions)))
+        self.request = SimpleNamespace(command=SimpleNamespace(name=list(names), position=list(positions)))
         self.result = SimpleNamespace(state=SimpleNamespace(name=[], position=[]))
         for name in ('succeed', 'abort', 'canceled'):
             setattr(self, name, partial(setattr, self, 'ended', name))
@@ -194,6 +194,69 @@ def test_an_action_that_another_command_replaces_does_not_succeed(shown: Hand, w
     assert replaced.end(shown) == 'abort'
     assert not replaced.result.reached_goal
     shown.client.wait(lambda: finger(shown) < 1e-6, 'the finger')
+
+
+def test_an_action_that_is_replaced_tells_where_the_gripper_is(shown: Hand):
+    replaced = Action(shown, OPEN)
+    shown.client.run(0.3)
+    shown.ask(0.0)
+    assert replaced.end(shown) == 'abort'
+    assert 0.1 * OPEN < replaced.result.state.position[0] < 0.9 * OPEN, 'neither its target nor the new one'
+
+
+def test_an_action_takes_the_position_of_its_joint(shown: Hand):
+    assert Action(shown, 50.0, 0.5 * OPEN, names=['other', 'finger']).end(shown) == 'succeed'
+    assert finger(shown) == pytest.approx(0.5 * OPEN)
+    assert Action(shown, OPEN, names=['other']).end(shown) == 'abort'
+    assert finger(shown) == pytest.approx(0.5 * OPEN)
+
+
+def test_an_action_out_of_limits_is_rejected_in_its_own_unit(shown: Hand):
+    assert Action(shown, 50.0).end(shown) == 'abort'
+    assert any('joint "finger" is from 0 (closed) to' in heard.message for heard in shown.heard)
+
+
+def test_a_cancelled_action_brakes_and_does_not_move_back(shown: Hand):
+    action = Action(shown, OPEN)
+    shown.client.wait(lambda: finger(shown) > 0.1 * OPEN, 'the finger')
+    action.is_cancel_requested = True
+    seen = []
+    while not action._pending.done.done() or len(seen) < 100:
+        shown.client.run(0.01)
+        seen.append(finger(shown))
+    assert action.end(shown) == 'canceled'
+    assert (np.diff(seen) >= -1e-9).all()
+    assert seen[-1] == seen[-20] < 0.95 * OPEN, 'at rest'
+
+
+def test_an_action_ends_with_a_fault(real: tuple[Hand, Jaws]):
+    hand, driver = real
+    action = Action(hand, OPEN)
+    for k in range(20):
+        driver.obstacle = (0.5 + 0.02 * (-1) ** k) * OPEN  # never at rest
+        hand.client.run(0.1)
+    assert not action._pending.done.done()
+    hand.client.served._tools[0].controller.fault('a test')
+    assert action.end(hand) == 'abort'
+
+
+def test_an_action_does_not_succeed_if_the_jaws_cannot_open(real: tuple[Hand, Jaws]):
+    hand, driver = real
+    driver.obstacle = 0.5 * OPEN
+    blocked = Action(hand, OPEN)
+    assert blocked.end(hand) == 'abort'
+    assert blocked.result.stalled
+    driver.obstacle, driver.object = 1.0, 0.4 * OPEN
+    held = Action(hand, 0.0)
+    assert held.end(hand) == 'succeed'
+    assert held.result.stalled
+    assert not held.result.reached_goal
+
+
+def test_the_status_is_not_repeated_before_the_first_command(shown: Hand):
+    shown.wait('idle')
+    shown.client.run(1.0)
+    assert len(shown.heard) == 1
 
 
 def test_an_action_goes_on_while_an_operator_moves_the_tool(shown: Hand):
