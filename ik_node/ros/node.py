@@ -1109,6 +1109,7 @@ class IkNode(LifecycleNode, ClosableNode):
         self._frames.close()
         self._urgent.close()
         self.destroy_node()
+        vars(self).pop('_state_machine', None)  # else the graph has the node for 20 s longer
 
     # Measurements
 

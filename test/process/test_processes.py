@@ -19,6 +19,7 @@ from builtin_interfaces.msg import Time
 from node_harness import Client, client_in
 from processes import Running, start_node, with_parameters
 from rosgraph_msgs.msg import Clock
+from waiting import wait_for
 
 from ik_node.startup import demo
 from ik_node.startup.demo import Child, stop_all
@@ -123,6 +124,8 @@ def test_signals_in_motion_bring_the_arm_to_rest_first(tmp_path):
             for _ in range(1000):  # handlers interrupt one another
                 node.process.send_signal(signal.SIGINT)
             ended_quietly(node)
+            gone = lambda: not {'ik_node', 'ik_node_stop'} & set(client.node.get_node_names())  # noqa: E731
+            wait_for(gone, 'the graph without the node', 10.0)  # that of a process that was killed has it for 20 s
             client.wait(lambda: client.samples[-1].velocity[yaw] == 0.0, 'the last sample')
             speeds = [sample.velocity[yaw] for sample in client.samples[before:]]
             assert max(abs(b - a) for a, b in itertools.pairwise(speeds)) < 2.1 * 0.01 * 2  # two periods
