@@ -22,6 +22,7 @@ from std_srvs.srv import SetBool
 
 from ik_node.checks import Array
 from ik_node.control.preview import Previews
+from ik_node.control.settings import ArmSettings
 from ik_node.errors import IkError, InputError, quoted
 from ik_node.model.arm import Arm, tool_at
 from ik_node.model.gripper import Gripper, gripper_of
@@ -272,7 +273,9 @@ class TeachPanel:
         slider, joint = self._editor[GRIPPER], None if gripper is None else gripper.joint
         self._editor[GRIPS].visible = slider.visible = joint is not None
         if joint is not None:
-            self._scale = JointScale.of(joint.lower, joint.upper, joint.type == 'prismatic')
+            assert gripper is not None
+            low, high = sorted(gripper.ends[joint.name])
+            self._scale = JointScale.of(low, high, joint.type == 'prismatic')
             slider.label = f'{joint.name} [{self._scale.sign}]'
             slider.min, slider.max = self._scale.low, self._scale.high
 
@@ -663,7 +666,7 @@ class Teach(Section):
             self._tools = {tool.name: tool for tool in robot.tools}
             arm = self._arm
             self._scene = TeachScene(self.server, extent_of(arm.robot, arm.tip_link))
-            self._panel.set_gripper(gripper_of(arm))
+            self._panel.set_gripper(self._gripper)
 
     def subscribe(self) -> Sequence[Subscription]:
         """Pause: a page was opened, and there was none before."""
@@ -671,7 +674,9 @@ class Teach(Section):
         return ()
 
     def refresh(self) -> None:
-        """Look for new files, and pause a run that nobody can see any more."""
+        """Look for new files and another gripper, and pause a run that nobody can see any more."""
+        if self._tools:
+            self._panel.set_gripper(self._gripper)
         self._last = self._files.last_unsaved()
         if self.server.get_clients():
             self.offer(self._panel.file, self._files.names())
@@ -701,6 +706,16 @@ class Teach(Section):
         arm = self._tool.arm
         assert arm is not None
         return arm
+
+    @property
+    def _gripper(self) -> Gripper | None:
+        """The gripper of the tool, by the parameters of ik_node as far as they are known."""
+        known = None if self.remote.current is None else self.remote.current.arms.get(self._program.tool)
+        own = known or ArmSettings()
+        try:
+            return gripper_of(self._arm, own.gripper_joint, own.gripper_positions)
+        except InputError:  # the parameters are of another arm, that of ik_node
+            return None
 
     def update(self, frame: Frame) -> None:
         """Go on with a run, and show it and the program."""
@@ -804,9 +819,8 @@ class Teach(Section):
             raise InputError(f'this robot has no tool {quoted(program.tool)}')
         self._program, self._selected = program, 0
         self._runs.restart()
-        arm = self._arm
-        self._panel.set_gripper(gripper_of(arm))
-        if program.arm and program.arm != arm.robot.name:
+        self._panel.set_gripper(self._gripper)
+        if program.arm and program.arm != self._arm.robot.name:
             self._note = f'This program was taught with the robot {quoted(program.arm)}.'
 
     def _change_points(self, what: str, value: Any) -> None:
@@ -831,7 +845,7 @@ class Teach(Section):
             self._program = replace(program, points=points)
             self._selected = max(0, min(self._selected, len(self._program.points) - 1))
         elif what in (GRIPS, GRIPPER):
-            self._grip(what == GRIPPER or value, gripper_of(arm))
+            self._grip(what == GRIPPER or value, self._gripper)
         elif what == SPEED:
             self._program = program.with_point(self._selected, speed=0.01 * value)
         elif what == STORED:

@@ -70,6 +70,15 @@ def desk(running: Lesson) -> Lesson:
     return running
 
 
+def test_the_gripper_is_that_of_the_parameters() -> None:
+    arm = ROOT / 'urdf' / 'so101_like.urdf.xacro'
+    beside = (f'urdf_file:={arm}', 'gripper_joint:=gripper', 'gripper_positions:=[0.0, 0.5]')
+    with viewer(beside=beside, page=False) as (table, robot), closing(Page(table)) as page:
+        robot.wait(lambda: robot.joints, 'the arm')
+        slider = page.wait(lambda: next((one for one in page.labels() if one.startswith('gripper [')), ''), 'it')
+        page.wait(lambda: page.control(slider)['max'] == pytest.approx(28.6, abs=0.1), 'its range')
+
+
 def two_points(way: float = 0.05, **values: Any) -> Program:
     position, direction = ARM.fk(np.array(list(Q.values())))
     end = tuple(position + np.array([0.0, way, 0.0]))
