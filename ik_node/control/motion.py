@@ -559,13 +559,19 @@ class JointMotion:
             candidates[:0] = [(self._target, Synchronization.Time), (self._target, Synchronization.No)]
             if self.keeps is not None:  # it may need straight motions
                 candidates.insert(0, (self._target, Synchronization.Phase))
+        if self.hard:  # together: else the tool speeds up where one joint rests before another
+            candidates.insert(0, (None, Synchronization.Phase))
         for target, synchronization in candidates:
             plan = self._planned(target, synchronization, RETURN_SPEED if returning else 1.0, jerk, self.allowed())
-            if plan is not None:
+            farther = target is None and synchronization is Synchronization.Phase  # than the stop that was checked
+            if plan is not None and not (farther and not self._guarded(plan)):
                 self._begin_plan(plan, jerk)
                 self._settled = target is self._target
                 self._returning = returning and target is not None
                 return
+
+    def _guarded(self, plan: JointPlan) -> bool:
+        return self.guard is None or self.guard(plan.low, plan.high, lambda: sampled(plan)[0])
 
     def _too_fast(self, jerk: Array) -> bool:
         """Whether even a stop exceeds the limits of the tool: a plan to a target would, too."""
@@ -640,7 +646,7 @@ class JointMotion:
         if plan is None or (self._pace is not None and not self._pace.kept(plan)):
             self.state = before
             return False
-        if self.guard is not None and not self.guard(plan.low, plan.high, lambda: sampled(plan)[0]):
+        if not self._guarded(plan):
             # brake on the previous plan
             self.state, self._target, self._settled = before, None, True
             return False

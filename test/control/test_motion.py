@@ -139,6 +139,24 @@ def test_a_hard_stop_exceeds_the_jerk_limit_alone_and_rests_sooner(hard, jerk, s
     assert not motion.hard
 
 
+@pytest.mark.parametrize('guarded', [False, True])
+def test_joints_rest_together_after_a_hard_stop_unless_that_takes_them_where_they_must_not_go(guarded: bool):
+    motion = JointMotion([-9.0] * 2, [9.0] * 2, [0.0] * 2)
+    motion.set_limits([2.0] * 2, [5.0] * 2, [50.0] * 2)
+    motion.go_to([5.0, 1.0])
+    for _ in range(80):
+        motion.step(0.01)
+    ratio = motion.velocity[1] / motion.velocity[0]
+    motion.guard = (lambda *_: False) if guarded else None
+    motion.stop(hard=True)
+    ratios = []
+    while motion.moving:
+        motion.step(0.01)
+        if motion.velocity[0] > 0.01:
+            ratios.append(motion.velocity[1] / motion.velocity[0])
+    assert (abs(min(ratios)) < 1e-9) if guarded else (np.ptp([ratio, *ratios]) < 0.01)
+
+
 @pytest.mark.parametrize(('velocity', 'acceleration', 'jerk'), [(1.0, 5.0, 50.0), (0.5, 1.0, 10.0)])
 def test_round_numbers_do_not_leave_a_joint_where_it_is(velocity, acceleration, jerk):
     """At these distances a time-optimal plan changes its shape."""

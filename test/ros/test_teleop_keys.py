@@ -65,7 +65,7 @@ def test_a_key_that_is_let_go_stops_the_arm(client: Client, keys: KeysNode, coun
             speed = np.linalg.norm(tool(client) - before) / 0.01
             found[-1] += 0.01
     print(f'{count} times: at rest after {np.median(found):.2f} s, at most {max(found):.2f} s')
-    assert np.median(found) < 0.2
+    assert np.median(found) < 0.25
     assert max(found) < 0.32  # where a joint moves at 1 rad/s, which takes 0.2 s to brake
 
 
