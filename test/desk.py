@@ -139,6 +139,10 @@ class Page:
 
         return self.desk.world.wait(found, what, self.text)
 
+    def turn(self, width: int, height: int) -> None:
+        """Have another size [pixels]."""
+        self._socket.send(msgspec.msgpack.encode(CAMERA | {'image_width': width, 'image_height': height}))
+
     def close(self) -> None:
         self._socket.close()
         self._thread.join(timeout=SOON)

@@ -22,6 +22,7 @@ from ik_node.model.arm import Arm, tool_at
 from ik_node.model.meshes import BadMeshError, MeshError, load_mesh
 from ik_node.model.plausibility import doubtful_mesh
 from ik_node.model.robot import Robot
+from ik_node.steady import steady
 
 from .events import Events
 from .panel import Colour, ToolColours
@@ -540,7 +541,8 @@ FIELD_OF_VIEW = 0.7  # [rad] vertical; viser's own, wider one distorts the arm
 
 # Lengths in extents of the arm. The camera leaves room for the panel beside an arm that reaches forwards.
 EYE, EYE_TARGET = np.array([1.55, -1.50, 1.15]), np.array([0.24, 0.09, 0.46])
-NARROW_TARGET = np.array([0.1, 0.0, -0.15])  # on a phone, whose panel is below the arm
+LAYOUT = 10.0  # [s] in which a page is laid out
+NARROW_TARGET = np.array([0.2, 0.0, -0.15])  # on a phone, whose panel is below the arm
 
 
 class Scene:
@@ -616,9 +618,23 @@ class Scene:
             scene.add_mesh_simple(name, vertices, faces, color=shape.colour, side='double', **pose)
 
     def greet(self, client: viser.ClientHandle) -> None:
-        """Aim a new narrow page, such as that of a phone, at the arm; other pages begin there."""
-        if client.camera.aspect < 1.0:
-            self.aim(client)
+        """Aim a new narrow page, such as that of a phone, at the arm; other pages begin there.
+
+        A busy browser tells its aspect before it has laid the page out.
+        """
+        latest = steady() + LAYOUT
+
+        def once() -> None:
+            nonlocal latest
+            if client.camera.aspect < 1.0 and steady() < latest:
+                latest = -math.inf
+                self.aim(client)
+
+        async def updated(_: viser.CameraHandle) -> None:
+            once()
+
+        once()
+        client.camera.on_update(updated)
 
     def aim(self, client: viser.ClientHandle) -> None:
         """Aim the camera of a browser at the arm."""
@@ -628,7 +644,7 @@ class Scene:
         """width: of the page over its height, at most 1; a narrow page has its panel below the arm."""
         extent, target = self._extent, EYE_TARGET if width == 1.0 else NARROW_TARGET
         camera.fov, camera.near, camera.far = FIELD_OF_VIEW, 0.01 * extent, 100.0 * extent
-        camera.position = (target + (EYE - EYE_TARGET) / width**0.8) * extent
+        camera.position = (target + (EYE - EYE_TARGET) / width**0.9) * extent
         camera.look_at = target * extent
 
     def place(self, values: Mapping[str, float]) -> None:

@@ -12,7 +12,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 import trimesh
-from desk import SEED_ARM, SEED_FILE, SEED_JOINTS, Desk, Page, RobotSide, called, desk, showing, viewer
+from desk import CAMERA, SEED_ARM, SEED_FILE, SEED_JOINTS, Desk, Page, RobotSide, called, desk, showing, viewer
 from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from geometry_msgs.msg import PoseStamped
 from std_msgs.msg import Float64
@@ -26,7 +26,7 @@ from ik_node.ros.parameters import RemoteParameters
 from ik_node.tracks import TRACKS
 from ik_node.viewer import guard
 from ik_node.viewer.panel import LABELS, at_page
-from ik_node.viewer.scene import draw
+from ik_node.viewer.scene import FIELD_OF_VIEW, draw
 
 pytestmark = pytest.mark.slow
 
@@ -100,6 +100,17 @@ def test_every_link_is_shown_where_the_joints_put_it(robot: RobotSide, page: Pag
         page.wait(lambda v=values: same(page.pose('/tip'), seed.robot.link_pose('tool0', v)), 'the tool')
     assert sum(name.startswith('/link') and name.count('/') == 2 for name in page.nodes) == len(drawing.shapes)
     page.wait(lambda: same(page.pose('/base/goal'), page.pose('/tip')), 'the gizmo at the tool')
+
+
+def test_a_page_is_aimed_at_the_arm_once_it_is_laid_out_as_narrow(page: Page) -> None:
+    camera = page._server.get_clients()[page._client].camera
+    assert camera.fov != FIELD_OF_VIEW
+    page.turn(390, 844)
+    page._soon(lambda: camera.fov == FIELD_OF_VIEW)
+    page.turn(400, 844)  # by now a user has moved it
+    page._soon(lambda: (camera.position == CAMERA['position']).all())
+    page.run(0.2)
+    assert camera.fov != FIELD_OF_VIEW
 
 
 def test_a_drag_publishes_the_goal(robot: RobotSide, page: Page, seed: Arm) -> None:
