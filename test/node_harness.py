@@ -202,6 +202,20 @@ class Client:
         self.wait(still, 'the joints to rest')
         return self.position()
 
+    def tool(self) -> tuple[np.ndarray, np.ndarray]:
+        """Position and direction of the tool, where the joints are."""
+        return self.served._tools[0].snapshot().tool.arm.fk(self.position())
+
+    def rest_time(self) -> float:
+        """Let the tool come to rest, or slower than 0.01 m/s; return the time that took [s]."""
+        passed, speed = 0.0, np.inf
+        while speed > 0.01:
+            before = self.tool()[0]
+            self.run(0.01)
+            speed = np.linalg.norm(self.tool()[0] - before) / 0.01
+            passed += 0.01
+        return passed
+
 
 def _number(status: DiagnosticStatus) -> int:
     """The number of the goal of a status, 0 without one."""

@@ -39,16 +39,12 @@ def arm(client: Client) -> Iterator[ArmClient]:  # noqa: ARG001
         yield arm
 
 
-def tool(client: Client) -> tuple[np.ndarray, np.ndarray]:
-    return client.served._tools[0].snapshot().tool.arm.fk(client.position())
-
-
 def test_a_move_returns_once_the_arm_is_there(arm: ArmClient, client: Client):
     result = arm.move(PLACE, DOWN)
     assert result
     assert (result.state, str(result)) == ('arrived', 'arrived at the goal')
     assert result.position_error < 1e-4
-    position, direction = tool(client)
+    position, direction = client.tool()
     assert np.allclose(position, PLACE, atol=2e-4)
     assert np.allclose(direction, np.array(DOWN) / math.sqrt(2.0), atol=2e-3)
     assert arm.move((0.45, 0.05, 0.2), DOWN, line=True)
