@@ -62,6 +62,7 @@ class JointGroup:
         """Use these limits from now on, with a share of their velocity."""
         self.motion.set_limits(share * limits.velocity, PLANNED * limits.acceleration, limits.jerk)
         self.gate.set_limits(share * limits.velocity, limits.acceleration, limits.jerk)
+        self._allow_hard_stop()
 
     def stop(self, hard: bool) -> None:
         """Stop as soon as the limits allow. hard: see JointMotion."""

@@ -439,6 +439,7 @@ class JointMotion:
             raise InputError('the path leaves the position limits of the joints')
         self._begin_plan(trajectory, self.limits[2])
         self._target = trajectory.positions[-1].copy()
+        self.hard = False
         self._settled, self._resting = True, False
         self._moving_target = None
 
@@ -634,10 +635,12 @@ class JointMotion:
         return self.position, self.velocity
 
     def _track_for(self, dt: float) -> bool:
-        """Advance by dt [s] after the moving target; False if the arm could not come to rest from there."""
+        """Advance by dt [s] after the moving target; False if the arm could not, or not come to rest from there."""
         assert self._moving_target is not None
         target, smoothing = self._moving_target
         self._moving_target = None
+        if (admissible_jerk(self.state, self.limits, self._jerk) > (1.0 + ROUNDING) * self.limits[2]).any():
+            return False  # by the jerk limit it would become too fast: after a hard stop, or with lower limits
         low, high = self.allowed()
         after = self._pursued(target, smoothing, dt, (low, high))
         before, self.state = self.state, after

@@ -157,6 +157,42 @@ def test_joints_rest_together_after_a_hard_stop_unless_that_takes_them_where_the
     assert (abs(min(ratios)) < 1e-9) if guarded else (np.ptp([ratio, *ratios]) < 0.01)
 
 
+def stopping_hard(velocity: float, count: int) -> JointGroup:
+    """A joint at a velocity, count samples after the begin of a hard stop."""
+    limits = MotionLimits(*(np.array([x]) for x in (-9.0, 9.0, velocity, 5.0, 50.0)))
+    group = JointGroup(('a',), np.arange(1), limits, np.zeros(1))
+    group.go_to(np.array([5.0]))
+    for k in range(30 + count):
+        if k == 30:
+            group.stop(hard=True)
+        assert stepped(group) is None
+    return group
+
+
+def stepped(group: JointGroup) -> str | None:
+    """Why the next setpoint is rejected."""
+    group.step(0.01)
+    return reject(group.gate, group.motion.position, group.motion.velocity, 0.01)
+
+
+@pytest.mark.parametrize('jerk', [10.0, 400.0])
+def test_another_jerk_limit_in_a_hard_stop_holds_from_then_on(jerk):
+    group = stopping_hard(2.0, 3)
+    group.limit(MotionLimits(*(np.array([x]) for x in (-9.0, 9.0, 2.0, 5.0, jerk))))
+    while group.motion.moving:
+        assert stepped(group) is None
+
+
+@pytest.mark.parametrize('count', range(1, 10))
+def test_a_target_that_moves_back_in_a_hard_stop_makes_a_slow_joint_no_faster(count):
+    group, speed = stopping_hard(0.15, count), -0.13
+    begin = group.motion.position
+    for k in range(1, 60):
+        group.motion.track(MotionState(begin + 0.01 * k * speed, np.array([speed]), np.zeros(1)), 0.05)
+        assert stepped(group) is None
+    assert group.motion.tracking
+
+
 @pytest.mark.parametrize(('velocity', 'acceleration', 'jerk'), [(1.0, 5.0, 50.0), (0.5, 1.0, 10.0)])
 def test_round_numbers_do_not_leave_a_joint_where_it_is(velocity, acceleration, jerk):
     """At these distances a time-optimal plan changes its shape."""
