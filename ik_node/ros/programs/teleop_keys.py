@@ -32,6 +32,7 @@ RATE = 100.0  # [Hz] of the twists
 KEY_TIMEOUT = 0.15  # [s] for which a key is active: terminals repeat a held key faster
 MISSED = 1.5  # gaps between its last repeats after which a key is let go, where that is sooner
 KEY_JITTER = 0.05  # [s] for which it is active at least
+BURST = 0.01  # [s] between repeats that a network has held back, and delivers together
 SPEEDS = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0)  # shares of scale_linear and scale_rotational
 # By key: direction of the linear and of the angular velocity in the base link.
 KEYS: dict[str, tuple[tuple[int, int, int], tuple[int, int, int]]] = {
@@ -120,18 +121,19 @@ class KeysNode(ClosableNode):
 
     def _hold(self, key: str, now: float) -> None:
         """Take a press of a key, or its repeat by the terminal: it sends no release, only no more repeats."""
-        if key == self._key:
-            self._gaps.append(now - self._pressed)
-        else:
+        if key != self._key:
             self._gaps.clear()
+        elif now - self._pressed > BURST:
+            self._gaps.append(now - self._pressed)
         known = len(self._gaps) == self._gaps.maxlen
         active = min(max(MISSED * max(self._gaps), KEY_JITTER), KEY_TIMEOUT) if known else KEY_TIMEOUT
         self._key, self._pressed, self._until = key, now, now + active
 
     def _publish(self) -> None:
-        if not self._key:
+        key = self._key  # another thread changes it
+        if not key:
             return
-        linear, angular = KEYS[self._key]
+        linear, angular = KEYS[key]
         if steady() > self._until:  # zero: the arm brakes at once
             self._key, linear, angular = '', *STILL
         message = TwistStamped()
