@@ -276,10 +276,13 @@ class ArmClient:
                 self._set_speed(1.0)
 
     def _set_speed(self, share: float) -> None:
-        remote = RemoteParameters(self._node, ARM, [SPEED])
+        answers: list[str] = []
+        remote = RemoteParameters(self._node, ARM, [SPEED], on_set=answers.append)
         self._spinner.wait(lambda: remote.available, f'{ARM} is not running')
         remote.set(**{SPEED: share})
         self._spinner.wait(lambda: not remote.busy, SILENT)
+        if answers != ['']:
+            raise InputError(f'{SPEED}: {answers[0] if answers else "not set"}')
 
     def _goal(
         self, position: Array, direction: Array | None, cone: float, tolerance: float, line: bool, frame: str

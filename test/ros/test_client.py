@@ -88,9 +88,10 @@ def test_a_slower_move_leaves_the_speed_as_it_was(arm: ArmClient, client: Client
     client.set_parameters(goal_speed=0.1)  # by a program that was killed
     assert arm.move(PLACE)
     assert client.parameter_now() == 1.0
-    for speed in (0.0, 1.5):
+    for speed in (0.0, 1.5, 1e-4):
         with pytest.raises(InputError, match='speed'):
-            arm.move(PLACE, speed=speed)
+            arm.move(FAR, speed=speed)
+    assert client.parameter_now() == 1.0
 
 
 def test_the_speed_of_a_program_that_took_over_stays(arm: ArmClient, client: Client):
