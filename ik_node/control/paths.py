@@ -787,7 +787,7 @@ class MotionLimits:
 def limits_of_motion(model: ArmModel, index: Sequence[int] | NDArray[np.int64], settings: ArmSettings) -> MotionLimits:
     """Return the limits of the variables of a model at index (k)."""
     joints = model.joints
-    velocity = settings.speed_scaling * settings.goal_speed * joints.velocity[index]
+    velocity = settings.velocity_share * joints.velocity[index]
     rolls = np.isin(index, model.index[model.rolls])
     velocity[rolls] = np.minimum(velocity[rolls], ROLL_SHARE * settings.tool_rates()[1])
     of_settings = (

@@ -371,6 +371,11 @@ class ArmSettings(HasTool):
             if not getattr(self, name):
                 raise InputError(f'parameter {name} must be one number, or one per joint, got an empty list')
 
+    @property
+    def velocity_share(self) -> float:
+        """The fraction of the velocity limits of joints that is used."""
+        return self.speed_scaling * self.goal_speed
+
     def tool_rates(self) -> tuple[float, float]:
         """Return the limits of the tool [m/s, rad/s], infinite where there is none."""
         return self.max_tool_speed or math.inf, self.max_tool_turn_rate or math.inf

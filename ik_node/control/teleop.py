@@ -504,7 +504,7 @@ class TeleopController:
         if dt <= 0.0:
             return False
         self.clutch.loosen()
-        fastest = settings.speed_scaling * snapshot.tool.arm.velocity
+        fastest = settings.velocity_share * snapshot.tool.arm.velocity
         return self._controller.steer(jog.twist(linear, angular, dt, fastest), now, since=snapshot.interruptions)
 
     def jog(self, snapshot: Snapshot, velocities: Array, now: float, settings: ArmSettings) -> bool:

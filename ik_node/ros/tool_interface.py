@@ -492,7 +492,7 @@ def _joint_velocities(message: Any, snapshot: Snapshot, settings: ArmSettings) -
     velocities = np.array([requested.get(name, 0.0) for name in known])
     if settings.command_in_type == 'unitless':
         velocities = settings.scale_joint * np.clip(velocities, -1.0, 1.0)
-    fastest = settings.speed_scaling * snapshot.tool.arm.velocity
+    fastest = settings.velocity_share * snapshot.tool.arm.velocity
     return np.clip(velocities, -fastest, fastest)
 
 

@@ -105,6 +105,22 @@ def test_joint_velocities_move_joints(hand):
     assert q['elbow'] == pytest.approx(READY['elbow'], abs=1e-9)
 
 
+@pytest.mark.parametrize('kind', ['twist', 'jog'])
+def test_a_command_that_turns_turns_the_arm_at_a_low_goal_speed_too(hand, kind):
+    hand.client.set_parameters(goal_speed=0.05)
+
+    def move(sign: float) -> float:
+        if kind == 'twist':
+            hand.twist(40, linear=(0.0, 0.25 * sign, 0.0))
+        else:
+            hand.repeat(hand.jogs, JointState(name=['yaw'], velocity=[sign]), 40)
+        return hand.client.position('yaw')[0]
+
+    begin, there, back = hand.client.position('yaw')[0], move(1.0), move(-1.0)
+    assert there - begin > 0.02
+    assert there - back > 0.3 * (there - begin), 'the goal was not far ahead'
+
+
 @pytest.mark.parametrize(('units', 'shares'), [('unitless', (0.3, 0.2, 0.4)), ('speed_units', (1.0, 1.0, 1.0))])
 def test_unitless_commands_are_shares_of_the_scales(arm, units, shares):
     linear, angular, joint = shares
