@@ -171,8 +171,9 @@ class ArmClient:
             raise InputError('a line has no cone and no tolerance')
         with self._call():
             topic, message = self._goal(vector3('position', position), axis, cone, tolerance, line, frame)
-            with self._at_speed(speed):
-                result = self._send(topic, message, timeout)
+            if speed != 1.0 or self._parameters(SPEED) != [1.0]:
+                self._set_speed(speed)
+            result = self._send(topic, message, timeout)
             if result.state == 'unreachable' and axis is not None:
                 nearest = self._nearest(message)
                 result = Result(**{**vars(result), 'nearest': nearest})
@@ -264,18 +265,8 @@ class ArmClient:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    @contextmanager
-    def _at_speed(self, share: float) -> Iterator[None]:
-        """Move at a share of speed_scaling; one that a program left, which was killed, does not count."""
-        if self._parameters(SPEED) != [share]:
-            self._set_speed(share)
-        try:
-            yield
-        finally:
-            if share != 1.0 and self._parameters(SPEED) == [share]:  # else another program has set its own
-                self._set_speed(1.0)
-
     def _set_speed(self, share: float) -> None:
+        """Make the next motion one at a share of speed_scaling; ik_node ends that itself."""
         answers: list[str] = []
         remote = RemoteParameters(self._node, ARM, [SPEED], on_set=answers.append)
         self._spinner.wait(lambda: remote.available, f'{ARM} is not running')

@@ -271,7 +271,7 @@ class ArmSettings(HasTool):
     publish_rate: float = parameter(100.0, 'setpoints per second [Hz]', low=1.0, high=1000.0)
     speed_scaling: float = parameter(0.5, 'fraction of the URDF velocity limits that is used', low=0.001, high=1.0)
     goal_speed: float = parameter(
-        1.0, 'share of speed_scaling that programs set for the time of a slower motion', low=0.001, high=1.0
+        1.0, 'share of speed_scaling for the next motion; 1 again once no arm has moved for 3 s', low=0.001, high=1.0
     )
     max_acceleration: float = parameter(5.0, 'acceleration limit of every revolute joint [rad/s^2]', low=0.01, high=1e4)
     max_jerk: float = parameter(

@@ -21,12 +21,14 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.callback_groups import CallbackGroup
 from rclpy.clock import Clock
 from rclpy.clock_type import ClockType
 from rclpy.impl.rcutils_logger import RcutilsLogger
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
 from rclpy.subscription import Subscription
 from rclpy.task import Future
@@ -41,7 +43,7 @@ from ik_node.control.models import OFF, Models, build_models, check_models
 from ik_node.control.outputs import Output
 from ik_node.control.requests import Level, Request
 from ik_node.control.settings import ArmSettings, RobotSettings, Workspace
-from ik_node.control.states import READY, State
+from ik_node.control.states import ON_ITS_WAY, READY, State
 from ik_node.errors import IkError, InputError
 from ik_node.kernels import Stage
 from ik_node.model.urdf.description import load_description, read_from
@@ -754,6 +756,8 @@ CLEARING = 5.0  # [s] within which a driver must take commands again
 FOUND = 1.0  # [s] within which its service is found
 LOOK = 0.02  # [s] from one look at that to the next
 MAX_JOINTS = 100  # that other programs are told
+MOVING = ON_ITS_WAY | {State.STOPPING}
+SLOW = 3.0  # [s] without a motion after which goal_speed is 1 again
 BRAKING = 4.0  # [s] within which an arm that is deactivated comes to rest; ros2 launch waits 5 s
 
 
@@ -830,6 +834,8 @@ class IkNode(LifecycleNode, ClosableNode):
         self._neighbours = self._meet_neighbours(measured.name)
         self.create_timer(1.0, self._diagnose, clock=self._steady)
         on_change(self, lambda: self._settings, self._check, self._apply)
+        self._slow_until = steady() + SLOW
+        self.add_on_set_parameters_callback(self._note_speed)
         self._goals = GoalThreads(shared, self._tools, self._description_handler, self._closing)
         if general.autostart:
             try:
@@ -1192,7 +1198,22 @@ class IkNode(LifecycleNode, ClosableNode):
         for tool in self._tools:
             tool.moved()
 
+    def _note_speed(self, parameters: list[Parameter]) -> SetParametersResult:
+        if any(parameter.name == 'goal_speed' for parameter in parameters):
+            self._slow_until = steady() + SLOW
+        return SetParametersResult(successful=True)
+
+    def _end_slow_motion(self) -> None:
+        """Set goal_speed back, which is for one motion: the program that has set it may have been killed."""
+        if self._settings.general.goal_speed == 1.0:
+            return
+        if any(controller.state in MOVING for controller in self._controllers):
+            self._slow_until = steady() + SLOW
+        elif steady() > self._slow_until:
+            self.set_parameters([Parameter('goal_speed', value=1.0)])
+
     def _diagnose(self) -> None:
+        self._end_slow_motion()
         self._diagnostics.publish(1.0 / self._settings.general.publish_rate)
 
 

@@ -534,7 +534,7 @@ class Runs:
             self._runner.pause()
 
     def abort(self, why: str) -> None:
-        """Let the next updates stop the arm, end what goes on and restore its speed; for any thread."""
+        """Let the next updates stop the arm and end what goes on; for any thread."""
         self._aborted = why
 
     def _drop(self, why: str) -> None:
@@ -636,7 +636,7 @@ def _runs(count: int) -> str:
 
 
 CLOSED = 'the page was closed'
-PATIENCE = 10.0  # [s] for ik_node to stop the arm and to restore its speed
+PATIENCE = 10.0  # [s] for ik_node to stop the arm
 
 
 class Teach(Section):
@@ -685,7 +685,7 @@ class Teach(Section):
             self._runs.update(steady())
 
     def come_to_rest(self) -> None:
-        """End a run, which only this program can go on with; stop the arm, restore its speed."""
+        """End a run, which only this program can go on with; stop the arm."""
         self._runs.abort('ik_viewer has ended')
         deadline = steady() + PATIENCE
         while self._runs.active and steady() < deadline:

@@ -84,10 +84,12 @@ def test_a_slower_move_leaves_the_speed_as_it_was(arm: ArmClient, client: Client
     client.world.once(lambda: abs(client.position('yaw')[0]) > 0.1, lambda: seen.append(client.parameter_now()))
     assert arm.move(FAR, speed=0.5)
     assert seen == [0.5]
-    assert client.parameter_now() == 1.0
-    client.set_parameters(goal_speed=0.1)  # by a program that was killed
     assert arm.move(PLACE)
     assert client.parameter_now() == 1.0
+    client.set_parameters(goal_speed=0.1)  # by a program that is killed
+    client.run(2.0)
+    assert client.parameter_now() == 0.1
+    client.wait(lambda: client.parameter_now() == 1.0, 'the whole speed')
     for speed in (0.0, 1.5, 1e-4):
         with pytest.raises(InputError, match='speed'):
             arm.move(FAR, speed=speed)

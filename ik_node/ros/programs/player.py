@@ -51,17 +51,17 @@ class Player:
         self._joints_goals = node.create_publisher(JointState, f'{prefix}goal_joints', 1)
         self._path_goals = node.create_publisher(PoseArray, f'{prefix}goal_path', 1)
         self._stop = node.create_client(Trigger, f'{ARM}/{prefix}stop')
-        self._parameters = RemoteParameters(node, ARM, [SPEED, SHARE], on_set=self._speed_answered)
+        self._parameters = RemoteParameters(node, ARM, [SPEED], on_set=self._speed_answered)
         self._settings = RemoteSettings(node)
         self._subscriptions: list[Subscription] = []
         self._reports: deque[dict[str, str]] = deque()
         self.runner: Runner | None = None
         self.interruption = ''
         self._reporters: set[tuple[int, ...]] = set()
-        self._expected = {SPEED: math.nan, SHARE: 1.0}
-        self._ended: float | None = None  # when the run ended [s]
+        self._scaling = math.nan  # speed_scaling with which the program was checked
+        self._slow = False  # goal_speed may be below 1
+        self._paced: float | None = None  # that of the order that comes next, once it is set
         self._read_at = -math.inf  # when the speed was requested [s]
-        self._reading_speed = False  # before another one is set
         self.joints: dict[str, float] = {}  # positions by name, while it listens
         self._rest_joints: Mapping[str, float] = {}  # joints since the arm is at rest
         self._rest_since = self._deadline = self._now = math.inf  # times [s]
@@ -73,7 +73,7 @@ class Player:
 
     @property
     def busy(self) -> bool:
-        """Whether a run goes on, or its speed has yet to be restored."""
+        """Whether a run goes on."""
         return self.runner is not None
 
     @property
@@ -98,12 +98,12 @@ class Player:
 
     def run(self, runner: Runner, speed: float) -> None:
         """Follow a runner until it ends. speed: the speed_scaling with which it was checked."""
-        self.runner, self._ended = runner, None
         assert self.settings is not None
-        self._expected = {SPEED: speed, SHARE: self.settings.general.goal_speed}  # which a program that was killed left
+        self._slow = self.settings.general.goal_speed != 1.0  # a program that was killed has left it
+        self.runner, self._scaling, self._paced = runner, speed, None
         self._reporters = self._publishers()
         self._parameters.reset()
-        self._read_at, self._reading_speed = -math.inf, False
+        self._read_at = -math.inf
 
     def release(self) -> None:
         """Listen no longer."""
@@ -133,7 +133,8 @@ class Player:
             self.runner.stops = False
             self.stop()
         if not self.runner.active:
-            self._end(now)
+            self.runner = None
+            self.release()
 
     def _prepare(self, now: float) -> None:
         if not self._subscriptions:
@@ -163,8 +164,9 @@ class Player:
         if self._parameters.busy:
             self._parameters.refresh()  # it gives up after a while
             return
-        if order.speed != self._expected[SHARE]:
-            self._set_speed(order.speed)
+        if self._paced != order.speed and (self._slow or order.speed != 1.0):
+            if self._parameters.set(**{SHARE: order.speed}):
+                self._slow, self._paced = order.speed != 1.0, order.speed
             return
         message: Any
         if order.joints is not None:
@@ -176,49 +178,20 @@ class Player:
         if not publisher.get_subscription_count():
             return
         message.header.stamp = self._node.get_clock().now().to_msg()
+        self._paced = None
         runner.sent(order, stamp_text(message.header.stamp), now)
         publisher.publish(message)
 
     def _watch_speed(self, runner: Runner, now: float) -> None:
-        """End the run if somebody else changes the speed, and leave it to them."""
+        """End the run if somebody changes the speed."""
         if self._parameters.busy or not runner.active:
             return
-        found = {**self._expected, **self._parameters.values}
-        changed = [name for name, value in self._expected.items() if found[name] != value]
-        if changed:
-            runner.end(f'{changed[0]} was changed to {found[changed[0]]:g} in the meantime')
-            if SHARE in changed:
-                self._expected[SHARE] = 1.0
+        speed = self._parameters.values.get(SPEED, self._scaling)
+        if speed != self._scaling:
+            runner.end(f'{SPEED} was changed to {speed:g} in the meantime')
         elif now > self._read_at + SPEED_PERIOD:
             self._read_at = now
             self._parameters.refresh()
-
-    def _end(self, now: float) -> None:
-        """Restore the speed, then listen no longer."""
-        if self._ended is None:
-            self._ended = now
-        if self._parameters.busy and now < self._ended + PATIENCE:
-            self._parameters.refresh()
-        elif self._expected[SHARE] == 1.0 or now > self._ended + PATIENCE or not self._set_speed(1.0):
-            self.runner = None
-            self.release()
-
-    def _set_speed(self, speed: float) -> bool:
-        """Set the share of the speed unless somebody else has changed it; return whether that may succeed."""
-        if not self._reading_speed:
-            self._reading_speed, self._read_at = True, -math.inf
-            self._parameters.reset()
-        present = self._parameters.values.get(SHARE)
-        if present is None:  # not answered yet
-            if self._now > self._read_at + SPEED_PERIOD:
-                self._read_at = self._now
-                self._parameters.refresh()
-            return bool(self._reporters & self._publishers())
-        self._reading_speed = False
-        if present != self._expected[SHARE] or not self._parameters.set(**{SHARE: speed}):
-            return False
-        self._expected[SHARE] = speed
-        return True
 
     def _speed_answered(self, rejection: str) -> None:
         if rejection and self.runner is not None:
