@@ -13,6 +13,8 @@ from .requests import Level
 NEAR = 0.03  # share of the stroke within which a gripper has reached its target
 STILL = 0.3  # [s] for which it must stay within CALM to be at rest
 CALM = 0.01  # share of the stroke
+FIRM = 1.1  # times the effort at which a gripper holds something: from there on it is relieved
+KEPT = 0.5  # share of the effort at which it begins to hold something, down to which it holds that
 SAME = 1e-6  # share of the stroke within which two targets are one: positions of a joint are rounded
 
 
@@ -66,15 +68,22 @@ class GripperWatch:
     def __init__(self) -> None:
         self._seen: deque[tuple[float, float]] = deque()  # time and opening, for STILL at least
         self._target = self._relief = math.nan
+        self._held = math.nan  # the opening at which the effort told of an object
         self.state = GripperState(Grip.IDLE, math.nan, math.nan)
 
     def update(
-        self, time: float, opening: float | None, command: tuple[float, float] | None, squeeze: float
+        self,
+        time: float,
+        opening: float | None,
+        command: tuple[float, float] | None,
+        squeeze: float,
+        push: float = 0.0,
     ) -> float | None:
         """Take what is measured and commanded at a time; return an opening to command instead, else None.
 
         opening: measured, None without. command: its target and where the command is now; None before the first.
         squeeze: how far beyond an object the gripper may be commanded. A motor that pushes farther burns out.
+        push: the measured effort, as a share of the one at which the gripper holds something.
         """
         now = math.nan if opening is None else opening
         if command is None:
@@ -82,7 +91,8 @@ class GripperWatch:
             return None
         target, commanded = command
         if not (_same(target, self._target) or _same(target, self._relief)):  # a new command
-            self._target, self._relief = target, math.nan
+            self._target = target
+            self._relief = self._held = math.nan
             self._seen.clear()
         if opening is None:
             self._seen.clear()
@@ -95,19 +105,31 @@ class GripperWatch:
             self._seen.popleft()
         openings = [seen for _, seen in self._seen]
         still = time - self._seen[0][0] >= STILL and max(openings) - min(openings) <= CALM
-        rests = still and _same(commanded, target)
-        if not rests:
-            kept = self.state.grip is Grip.HOLDING and _same(target, self._relief) and opening > target + NEAR
+        gripped = still and push >= 1.0 and commanded < opening
+        if gripped:
+            self._held = opening
+        elif not push >= KEPT:
+            self._held = math.nan
+        if not gripped and not (still and _same(commanded, target)):
+            kept = self.state.grip is Grip.HOLDING and _same(target, self._relief) and self._holds(opening, target)
             self._settle(Grip.HOLDING if kept else Grip.MOVING, now)
             return None
         self._settle(self._at_rest(opening, target), now)
-        if self.state.grip is Grip.HOLDING and opening - target > squeeze + CALM:
+        if self.state.grip is not Grip.HOLDING:
+            return None
+        if gripped and (push > FIRM or not _same(commanded, target)):  # the effort of a servo grows with its error
+            self._relief = opening - min(squeeze, (opening - commanded) / push)
+            return self._relief
+        if opening - target > squeeze + CALM:
             self._relief = opening - squeeze
             return self._relief
         return None
 
+    def _holds(self, opening: float, target: float) -> bool:
+        return opening > target + NEAR or abs(opening - self._held) <= CALM
+
     def _at_rest(self, opening: float, target: float) -> Grip:
-        if opening > target + NEAR:
+        if self._holds(opening, target):
             return Grip.HOLDING
         if opening < target - NEAR:
             return Grip.BLOCKED

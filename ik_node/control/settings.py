@@ -127,6 +127,13 @@ class ArmSettings(HasTool):
         low=0.0,
         high=1.0,
     )
+    gripper_effort: float = parameter(
+        0.0,
+        'measured effort, in the unit of joint_states, at which the gripper holds something and closes no farther. '
+        '0: its position alone tells',
+        low=0.0,
+        high=1e6,
+    )
 
     # Search
 
@@ -280,7 +287,9 @@ class ArmSettings(HasTool):
     max_linear_acceleration: float = parameter(
         1.0, 'acceleration limit of every prismatic joint [m/s^2]', low=0.001, high=1e4
     )
-    max_linear_jerk: float = parameter(10.0, 'jerk limit of every prismatic joint [m/s^3]', low=0.001, high=1e6)
+    max_linear_jerk: float = parameter(
+        10.0, 'jerk limit of every prismatic joint [m/s^3]. Stops may exceed it four times', low=0.001, high=1e6
+    )
     joint_limits_file: str = parameter(
         '',
         "path of a joint_limits.yaml in MoveIt's format. It can only tighten the limits of the URDF",
@@ -413,6 +422,7 @@ OF_TOOL = (
     'gripper_joint',
     'gripper_positions',
     'gripper_squeeze',
+    'gripper_effort',
     'home',
     'controller',
     'controller_joints',

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.node import Node
 from rclpy.task import Future
+from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64
 
 from ik_node.checks import yaml_number
@@ -85,6 +86,7 @@ class GripperInterface:
         self._published: GripperState | None = None
         self._ends: Mapping[str, tuple[float, float]] | None = None  # of the gripper that is watched
         self._pending: _Pending | None = None  # the goal of the action
+        self._efforts: dict[str, float] = {}  # measured, by joint
         self._status = GRIPPER_STATUS.publisher(node, prefix)
         GRIPPER.subscription(node, self._on_opening, prefix)
         kind = action_type()
@@ -135,6 +137,11 @@ class GripperInterface:
         ):
             pending.end(REPLACED)  # only the newest of several commands is carried out
 
+    def take_efforts(self, message: JointState) -> None:
+        """Take the measured efforts of joints, if a message has them."""
+        if len(message.effort) == len(message.name):
+            self._efforts |= dict(zip(message.name, message.effort, strict=True))
+
     def step(self, snapshot: Callable[[], Snapshot | None]) -> None:
         """Look at the gripper if it is due; call it in each period, with or without a setpoint.
 
@@ -160,11 +167,14 @@ class GripperInterface:
         if measured is None and command is None and math.isnan(now.measured_age):  # an arm that is only shown
             measured = float(now.values[now.model.joints.indices([gripper.joint.name])[0]])
         openings = None if command is None else (gripper.opening(command[0]), gripper.opening(command[1]))
+        settings = self._settings()
+        limit = pending.effort if begun and pending is not None and pending.effort > 0.0 else settings.gripper_effort
         relief = self._watch.update(
             steady(),
             None if measured is None else gripper.opening(measured),
             openings,
-            self._settings().gripper_squeeze,
+            settings.gripper_squeeze,
+            abs(self._efforts.get(gripper.joint.name, 0.0)) / limit if limit > 0.0 else 0.0,
         )
         if relief is not None and controller.ready:
             self._put(max(relief, 0.0), 'holding')
@@ -212,18 +222,18 @@ class GripperInterface:
         command = handle.request.command
         snapshot = self._controller().snapshot(self._tool)
         gripper = None if snapshot is None else snapshot.tool.gripper
-        positions = list(command.position) if parallel else [command.position]
-        if parallel and command.name:
-            named = zip(command.name, positions, strict=False)
-            positions = [at for name, at in named if gripper is not None and name == gripper.joint.name]
-        position = float(positions[0]) if positions else math.nan
+        name = '' if gripper is None else gripper.joint.name
+        if parallel:
+            position, effort = (_of_joint(command.name, values, name) for values in (command.position, command.effort))
+        else:
+            position, effort = command.position, command.max_effort
         opening = math.nan if gripper is None else gripper.opening(gripper.clipped(position))
         request = GripperRequest(self._tool, ACTION.format(self._prefix), opening=opening, position=position)
         if self._pending is not None:
             self._pending.end(REPLACED)
         done = Future(executor=self._node.executor)
         done.add_done_callback(lambda _: None)  # this wakes the executor
-        pending = self._pending = _Pending(request, handle, done)
+        pending = self._pending = _Pending(request, handle, done, effort)
         self._inbox.put(request)
         reason = await done
         if self._pending is pending:
@@ -232,7 +242,7 @@ class GripperInterface:
         result.stalled = grip in (Grip.HOLDING, Grip.BLOCKED)
         result.reached_goal = not reason and not result.stalled
         if parallel:
-            result.state.name, result.state.position = [gripper.joint.name if gripper else ''], [found]
+            result.state.name, result.state.position = [name], [found]
         else:
             result.position = found
         if handle.is_cancel_requested:
@@ -259,12 +269,19 @@ class _Pending:
     request: GripperRequest
     handle: Any
     done: Future
+    effort: float  # at which it closes no farther; that of the parameter if it is not above 0
     begun: bool = False  # the gripper moves for it
 
     def end(self, reason: str) -> None:
         """End the goal; reason: why it has failed, else empty."""
         if not self.done.done():
             self.done.set_result(reason)
+
+
+def _of_joint(names: Sequence[str], values: Sequence[float], joint: str) -> float:
+    """Return the value of a joint, or without names the first one; NaN without one."""
+    named = zip(names, values, strict=False) if names else ((joint, value) for value in values)
+    return next((float(value) for name, value in named if name == joint), math.nan)
 
 
 def _alike(first: float, second: float, within: float) -> bool:

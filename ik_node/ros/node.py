@@ -1142,6 +1142,8 @@ class IkNode(LifecycleNode, ClosableNode):
         measured = now - self._watch.age(stamp, now, seconds(message.header.stamp))
         for controller in self._controllers:
             controller.on_measured(positions, now, measured)
+        for tool in self._tools:
+            tool.gripper.take_efforts(message)
 
     def _look_for_measurements(self, changed: bool = False) -> None:
         if self._watch.poll(self._settings.general.wait_for_measured) or changed:

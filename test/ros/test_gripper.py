@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from types import SimpleNamespace
@@ -52,7 +53,9 @@ class Jaws(Driver):
 
     def _take(self, message) -> None:
         super()._take(message)
-        self.positions['finger'] = min(max(self.positions['finger'], self.object), self.obstacle)
+        wanted = self.positions['finger']
+        self.positions['finger'] = min(max(wanted, self.object), self.obstacle)
+        self.efforts['finger'] = (wanted - self.positions['finger']) / OPEN
 
 
 @pytest.fixture
@@ -156,9 +159,10 @@ def test_an_opening_is_new_after_another_command(shown: Hand):
 class Action:
     """A goal of the action, without control_msgs: what a server would call."""
 
-    def __init__(self, hand: Hand, *positions: float, names: Sequence[str] = ()) -> None:
+    def __init__(self, hand: Hand, *positions: float, names: Sequence[str] = (), effort: float = 0.0) -> None:
         self.is_cancel_requested, self.ended = False, ''
-        self.request = SimpleNamespace(command=SimpleNamespace(name=list(names), position=list(positions)))
+        command = SimpleNamespace(name=list(names), position=list(positions), effort=[effort] * len(positions))
+        self.request = SimpleNamespace(command=command)
         self.result = SimpleNamespace(state=SimpleNamespace(name=[], position=[]))
         for name in ('succeed', 'abort', 'canceled'):
             setattr(self, name, partial(setattr, self, 'ended', name))
@@ -300,6 +304,34 @@ def test_an_object_is_held_without_pushing_on(real: tuple[Hand, Jaws]):
     driver.object = -1.0
     hand.wait('lost')
     assert hand.heard[-1].level == DiagnosticStatus.WARN
+
+
+@pytest.mark.parametrize('effort', [0.0, 0.005])
+def test_an_object_as_thin_as_paper_is_held_by_its_effort(real: tuple[Hand, Jaws], effort: float):
+    hand, driver = real
+    assert hand.client.set_parameters(gripper_effort=effort)[0].successful
+    hand.ask(1.0)
+    hand.wait('reached')
+    driver.object = 0.01 * OPEN
+    hand.ask(0.0)
+    hand.wait('holding' if effort else 'empty')
+    hand.client.run(1.0)
+    assert hand.values()['state'] == ('holding' if effort else 'empty')
+    driver.object = -1.0
+    if effort:
+        hand.wait('lost')
+
+
+@pytest.mark.parametrize('effort', [0.0, 0.04, math.nan])
+def test_max_effort_limits_how_hard_it_closes(real: tuple[Hand, Jaws], effort: float):
+    hand, driver = real
+    driver.object = 0.4 * OPEN
+    held = Action(hand, 0.0, effort=effort)
+    assert held.end(hand) == 'succeed'
+    assert held.result.stalled
+    hand.client.run(1.0)
+    assert hand.values()['state'] == 'holding'
+    assert driver.command('finger') == pytest.approx((0.4 - (0.04 if effort > 0.0 else 0.1)) * OPEN, abs=0.02 * OPEN)
 
 
 def test_jaws_that_close_on_nothing_or_cannot_open_say_so(real: tuple[Hand, Jaws]):

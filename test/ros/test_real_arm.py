@@ -32,6 +32,7 @@ class Driver:
         self.commands: list[JointState] = []
         self.stuck = self.silent = False
         self.sag = 0.0
+        self.efforts: dict[str, float] = {}
         self.names: tuple[str, ...] = (*ARM_JOINTS, 'finger')
         self._node = node
         self._publisher = node.create_publisher(JointState, measured, 10)
@@ -46,7 +47,8 @@ class Driver:
     def _publish(self) -> None:
         if not self.silent:
             values = [self.positions[name] - self.sag for name in self.names]
-            self._publisher.publish(JointState(name=list(self.names), position=values))
+            efforts = [self.efforts.get(name, 0.0) for name in self.names]
+            self._publisher.publish(JointState(name=list(self.names), position=values, effort=efforts))
 
     def command(self, name: str) -> float:
         """The newest command of a joint."""
