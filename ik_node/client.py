@@ -49,7 +49,7 @@ STATUS_QOS = QoSProfile(depth=100)
 ENDS = ('arrived', 'held', 'stopped')
 ARM = 'ik_node'
 TRACK = 'track'  # parameter of ik_goals
-SPEED = 'goal_speed'  # parameter of ik_node
+SPEED, MIN_SPEED = 'goal_speed', 0.001  # parameter of ik_node
 ABSENT = f'{ARM} is not running, start it first (ik_demo does)'
 SILENT = f'{ARM} exists, but has not responded within {PATIENCE:g} s. {OTHER_USER}'
 LOOK = 0.1  # [s] between two looks at whether a call was cancelled
@@ -155,11 +155,11 @@ class ArmClient:
         """Move the tool point to a position (3,) [m], its axis along a direction (3,) of any length; None: free.
 
         cone [rad]: by how much the axis may lean. tolerance [m]: by how much the point may miss; 0: as ik_node has
-        it. line: along a straight line. speed: share of speed_scaling, above 0 to 1. frame: of the goal, by default
+        it. line: along a straight line. speed: share of speed_scaling, 0.001 to 1. frame: of the goal, by default
         the base link. timeout [s]: then the motion is cancelled: the arm brakes, and accepts other goals.
         """
-        if not 0.0 < speed <= 1.0:
-            raise InputError(f'speed is a share above 0 and at most 1, got {speed!r}')
+        if not MIN_SPEED <= speed <= 1.0:
+            raise InputError(f'speed is a share from {MIN_SPEED:g} to 1, got {speed!r}')
         axis = None if direction is None else unit_vector('direction', direction)
         if (line or cone) and axis is None:
             raise InputError(f'{"a line" if line else "a cone"} needs a direction')
@@ -472,7 +472,7 @@ def main(given: Sequence[str] | None = None) -> int:
         '--speed',
         type=float,
         default=1.0,
-        help='share of the speed that is set in ik_node, above 0 and up to 1 (default: 1)',
+        help='share of the speed that is set in ik_node, from 0.001 to 1 (default: 1)',
     )
     parser.add_argument('--tool', default='', help='name of the tool, where there are several')
     parser.add_argument('--frame', default='', help='frame of the goal (default: the base link)')
