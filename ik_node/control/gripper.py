@@ -105,7 +105,7 @@ class GripperWatch:
             self._seen.popleft()
         openings = [seen for _, seen in self._seen]
         still = time - self._seen[0][0] >= STILL and max(openings) - min(openings) <= CALM
-        gripped = still and push >= 1.0 and commanded < opening
+        gripped = still and push >= 1.0 and max(commanded, target) < opening
         if gripped:
             self._held = opening
         elif not push >= KEPT:

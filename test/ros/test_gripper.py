@@ -382,6 +382,16 @@ def test_the_watch_needs_time_at_rest(back: float):
     assert watch.state.grip is Grip.HOLDING
 
 
+def test_jaws_that_push_on_something_still_open():
+    watch = GripperWatch()
+    for step in range(20):
+        watch.update(0.05 * step, 0.4, (0.3, 0.3), 0.1, 1.05)
+    assert watch.state.grip is Grip.HOLDING
+    for step in range(20, 40):  # slowly
+        assert watch.update(0.05 * step, 0.4, (0.6, 0.301), 0.1, 1.05) is None
+    assert watch.state.grip is Grip.MOVING
+
+
 @pytest.mark.parametrize('rounding', [0.0, 1e-15, -1e-15])
 def test_what_is_held_and_lost_does_not_depend_on_rounding(rounding: float):
     watch, target, opening, seen = GripperWatch(), 0.0, 0.37, []
