@@ -66,9 +66,10 @@ class GripperWatch:
     """Judges a gripper by its commands and measurements. Openings are shares of the stroke; times are seconds."""
 
     def __init__(self) -> None:
-        self._seen: deque[tuple[float, float]] = deque()  # time and opening, for STILL at least
+        self._seen: deque[tuple[float, float, float]] = deque()  # time, opening, push; for STILL at least
         self._target = self._relief = math.nan
         self._held = math.nan  # the opening at which the effort told of an object
+        self._relieved = -math.inf  # when the command was on its way to a relief: later efforts are due to that
         self.state = GripperState(Grip.IDLE, math.nan, math.nan)
 
     def update(
@@ -93,6 +94,7 @@ class GripperWatch:
         if not (_same(target, self._target) or _same(target, self._relief)):  # a new command
             self._target = target
             self._relief = self._held = math.nan
+            self._relieved = -math.inf
             self._seen.clear()
         if opening is None:
             self._seen.clear()
@@ -100,15 +102,18 @@ class GripperWatch:
             return None
         if self._seen and time < self._seen[-1][0]:  # the clock was set back
             self._seen.clear()
-        self._seen.append((time, opening))
+            self._relieved = -math.inf
+        self._seen.append((time, opening, push if push > 0.0 else 0.0))  # NaN: not measured
+        if _same(target, self._relief) and not _same(commanded, target):
+            self._relieved = time
         while len(self._seen) > 1 and time - self._seen[1][0] >= STILL:
             self._seen.popleft()
-        openings = [seen for _, seen in self._seen]
+        openings, pushes = [seen[1] for seen in self._seen], [seen[2] for seen in self._seen]
         still = time - self._seen[0][0] >= STILL and max(openings) - min(openings) <= CALM
         gripped = still and push >= 1.0 and max(commanded, target) < opening
         if gripped:
             self._held = opening
-        elif not push >= KEPT:
+        elif max(pushes) < KEPT:
             self._held = math.nan
         if not gripped and not (still and _same(commanded, target)):
             kept = self.state.grip is Grip.HOLDING and _same(target, self._relief) and self._holds(opening, target)
@@ -117,8 +122,11 @@ class GripperWatch:
         self._settle(self._at_rest(opening, target), now)
         if self.state.grip is not Grip.HOLDING:
             return None
+        if time < self._relieved + 2.0 * STILL:  # until all efforts seen are later ones
+            return None
+        push = max(1.0, sum(pushes) / len(pushes))
         if gripped and (push > FIRM or not _same(commanded, target)):  # the effort of a servo grows with its error
-            self._relief = opening - min(squeeze, (opening - commanded) / push)
+            self._relief, self._relieved = opening - min(squeeze, (opening - commanded) / push), time
             return self._relief
         if opening - target > squeeze + CALM:
             self._relief = opening - squeeze

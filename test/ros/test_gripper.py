@@ -382,6 +382,25 @@ def test_the_watch_needs_time_at_rest(back: float):
     assert watch.state.grip is Grip.HOLDING
 
 
+@pytest.mark.parametrize('noise', [0.0, 0.2])
+@pytest.mark.parametrize('lag', [0, 1, 4])
+@pytest.mark.parametrize('thin', [0.01, 0.4])
+def test_an_effort_that_lags_or_is_noisy_loosens_nothing(thin: float, lag: int, noise: float):
+    watch, target, command, seen, limit = GripperWatch(), 0.0, 1.0, [], 0.1 * thin
+    random = np.random.default_rng(0)
+    efforts = [0.0] * (lag + 1)
+    for step in range(400):
+        command += np.clip(target - command, -0.05, 0.05)
+        opening = max(command, thin)
+        efforts.append(opening - command)
+        push = efforts[-1 - lag] / limit * (1.0 + noise * random.normal())
+        relief = watch.update(0.05 * step, opening, (target, command), 0.1, push)
+        target = target if relief is None else relief
+        seen.append(watch.state.grip)
+    assert set(seen[seen.index(Grip.HOLDING) :]) == {Grip.HOLDING}
+    assert 0.8 < (thin - command) / limit < 1.2
+
+
 def test_jaws_that_push_on_something_still_open():
     watch = GripperWatch()
     for step in range(20):
