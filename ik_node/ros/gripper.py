@@ -87,6 +87,7 @@ class GripperInterface:
         self._ends: Mapping[str, tuple[float, float]] | None = None  # of the gripper that is watched
         self._pending: _Pending | None = None  # the goal of the action
         self._efforts: dict[str, float] = {}  # measured, by joint
+        self._asked = (math.nan, 0.0)  # opening and effort of the last goal of the action, until another command
         self._status = GRIPPER_STATUS.publisher(node, prefix)
         GRIPPER.subscription(node, self._on_opening, prefix)
         kind = action_type()
@@ -168,7 +169,9 @@ class GripperInterface:
             measured = float(now.values[now.model.joints.indices([gripper.joint.name])[0]])
         openings = None if command is None else (gripper.opening(command[0]), gripper.opening(command[1]))
         settings = self._settings()
-        limit = pending.effort if begun and pending is not None and pending.effort > 0.0 else settings.gripper_effort
+        if begun and pending is not None:
+            self._asked = pending.request.opening, pending.effort
+        limit = self._asked[1] if self._asked[1] > 0.0 else settings.gripper_effort
         relief = self._watch.update(
             steady(),
             None if measured is None else gripper.opening(measured),
@@ -176,6 +179,8 @@ class GripperInterface:
             settings.gripper_squeeze,
             abs(self._efforts.get(gripper.joint.name, 0.0)) / limit if limit > 0.0 else 0.0,
         )
+        if abs(self._watch.state.target - self._asked[0]) > SAME:
+            self._asked = math.nan, 0.0
         if relief is not None and controller.ready:
             self._put(max(relief, 0.0), 'holding')
         self._publish(gripper)

@@ -322,6 +322,22 @@ def test_an_object_as_thin_as_paper_is_held_by_its_effort(real: tuple[Hand, Jaws
         hand.wait('lost')
 
 
+@pytest.mark.parametrize('general', [0.0, 0.005, 0.08])
+def test_max_effort_holds_until_another_command(real: tuple[Hand, Jaws], general: float):
+    hand, driver = real
+    assert hand.client.set_parameters(gripper_effort=general)[0].successful
+    driver.object = 0.4 * OPEN
+    assert Action(hand, 0.0, effort=0.02).end(hand) == 'succeed'
+    hand.client.run(2.0)
+    assert hand.values()['state'] == 'holding'
+    assert driver.command('finger') == pytest.approx((0.4 - 0.02) * OPEN, abs=0.003 * OPEN)
+    hand.ask(0.2)
+    hand.client.wait(lambda: abs(driver.command('finger') - 0.2 * OPEN) < 1e-6 or general, 'the command')
+    hand.client.run(3.0)
+    expected = 0.4 - (general or 0.1)
+    assert driver.command('finger') == pytest.approx(expected * OPEN, abs=0.012 * OPEN)
+
+
 @pytest.mark.parametrize('effort', [0.0, 0.04, math.nan])
 def test_max_effort_limits_how_hard_it_closes(real: tuple[Hand, Jaws], effort: float):
     hand, driver = real
