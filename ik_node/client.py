@@ -171,9 +171,7 @@ class ArmClient:
             raise InputError('a line has no cone and no tolerance')
         with self._call():
             topic, message = self._goal(vector3('position', position), axis, cone, tolerance, line, frame)
-            if speed != 1.0 or self._parameters(SPEED) != [1.0]:
-                self._set_speed(speed)
-            result = self._send(topic, message, timeout)
+            result = self._send(topic, message, timeout, speed)
             if result.state == 'unreachable' and axis is not None:
                 nearest = self._nearest(message)
                 result = Result(**{**vars(result), 'nearest': nearest})
@@ -321,11 +319,13 @@ class ArmClient:
         if refused := neighbours.foreign():
             raise InputError(refused)
 
-    def _send(self, topic: str, message: Any, timeout: float) -> Result:
+    def _send(self, topic: str, message: Any, timeout: float, speed: float) -> Result:
         """Send a goal, and return how the motion ended."""
         publisher = self._publisher(topic, type(message))
         self._meet(topic)
         self._end_track()
+        if speed != 1.0 or self._parameters(SPEED) != [1.0]:
+            self._set_speed(speed)  # last: it does not hold for long without a motion
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._unread.clear()
         self._number = self._other_number

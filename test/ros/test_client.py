@@ -96,6 +96,22 @@ def test_a_slower_move_leaves_the_speed_as_it_was(arm: ArmClient, client: Client
     assert client.parameter_now() == 1.0
 
 
+def test_a_slower_move_is_slow_however_long_other_programs_are_waited_for(
+    arm: ArmClient, client: Client, monkeypatch: pytest.MonkeyPatch
+):
+    def wait(_: ArmClient, __: str) -> None:
+        for _ in range(200):
+            arm._spinner.spin(0.02)
+
+    monkeypatch.setattr(ArmClient, '_meet', wait)
+    monkeypatch.setattr(arm, '_neighbours', None, raising=False)
+    seen = []
+    share = lambda: client.served.get_parameter('goal_speed').value  # noqa: E731
+    client.world.once(lambda: abs(client.position('yaw')[0]) > 0.1, lambda: seen.append(share()))
+    assert arm.move(FAR, speed=0.5)
+    assert seen == [0.5]
+
+
 def test_the_speed_of_a_program_that_took_over_stays(arm: ArmClient, client: Client):
     def take_over() -> None:
         client.served.set_parameters([Parameter('goal_speed', value=0.2)])
