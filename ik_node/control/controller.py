@@ -57,6 +57,12 @@ class Inbox:
         passed = steady() - self._taken
         return f'a goal is still being solved after {passed:.1f} s: later goals wait' if passed > SLOW else ''
 
+    @property
+    def busy(self) -> bool:
+        """Whether requests wait, or are at work."""
+        with self._changed:
+            return bool(self._requests) or self._taken < math.inf
+
     def put(self, request: Request) -> int:
         """Add a request; return how many older ones were dropped to make room."""
         with self._changed:

@@ -1209,7 +1209,7 @@ class IkNode(LifecycleNode, ClosableNode):
         """Set goal_speed back, which is for one motion: the program that has set it may have been killed."""
         if self._settings.general.goal_speed == 1.0:
             return
-        if any(controller.state in MOVING for controller in self._controllers):
+        if self._inbox.busy or any(controller.state in MOVING for controller in self._controllers):
             self._slow_until = steady() + SLOW
         elif steady() > self._slow_until:
             self.set_parameters([Parameter('goal_speed', value=1.0)])

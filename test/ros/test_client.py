@@ -18,6 +18,7 @@ from rclpy.parameter import Parameter
 from small_arm import arm_urdf
 
 from ik_node.client import ArmClient
+from ik_node.control.controller import Inbox
 from ik_node.errors import InputError
 from ik_node.ros.run import Spinner
 
@@ -110,6 +111,16 @@ def test_a_slower_move_is_slow_however_long_other_programs_are_waited_for(
     client.world.once(lambda: abs(client.position('yaw')[0]) > 0.1, lambda: seen.append(share()))
     assert arm.move(FAR, speed=0.5)
     assert seen == [0.5]
+
+
+def test_a_goal_that_is_solved_for_long_does_not_end_its_speed(client: Client, monkeypatch: pytest.MonkeyPatch):
+    share = lambda: client.served.get_parameter('goal_speed').value  # noqa: E731
+    client.set_parameters(goal_speed=0.1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Inbox, '_taken', property(lambda _: 0.0, lambda *_: None), raising=False)
+        client.run(5.0)
+        assert share() == 0.1
+    client.wait(lambda: share() == 1.0, 'the whole speed')
 
 
 def test_the_speed_of_a_program_that_took_over_stays(arm: ArmClient, client: Client):
