@@ -324,7 +324,9 @@ class ArmClient:
         publisher = self._publisher(topic, type(message))
         self._meet(topic)
         self._end_track()
-        if speed != 1.0 or self._parameters(SPEED) != [1.0]:
+        (now,) = self._parameters(SPEED)
+        speed = min(speed, now) if self._prefix else speed  # of all tools: another one must not speed up
+        if speed != 1.0 or now != 1.0:
             self._set_speed(speed)  # last: it does not hold for long without a motion
         message.header.stamp = self._node.get_clock().now().to_msg()
         self._unread.clear()

@@ -196,6 +196,17 @@ def test_tools_that_share_joints_have_neither_paths_nor_twists():
         assert torso.values(torso.left.samples[-1]) == pytest.approx(before, abs=1e-12)
 
 
+@pytest.mark.usefixtures('terminal')
+@pytest.mark.parametrize(('speed', 'share'), [(1.0, 0.3), (0.5, 0.3), (0.2, 0.2)])
+def test_a_client_of_one_tool_makes_no_other_one_faster(speed: float, share: float):
+    with robot('two_arms') as two:
+        two.left.set_together(goal_speed=0.3)  # of a program that moves the other arm
+        two.left.answer('goal_joints', two.left.joints(left_joint1=2.0))
+        with goto.ArmClient('right') as arm:
+            arm.move((0.3, 0.1, 0.2), speed=speed, timeout=1.0)
+        assert two.node.get_parameter('goal_speed').value == share
+
+
 def test_a_workspace_that_has_no_effect_is_named(capfd):
     """Tools that share joints have the workspace of the first of them."""
     box = [-1.0, -1.0, -1.0, 1.0, 1.0, 1.0]
