@@ -183,7 +183,8 @@ class GripperInterface:
             self._asked = math.nan, 0.0
         if relief is not None and controller.ready:
             self._put(max(relief, 0.0), 'holding')
-        self._publish(gripper)
+        if self._published is not None or now.state in COMMANDING:  # the first one tells clients that it may be moved
+            self._publish(gripper)
         if pending is None or not begun:
             return
         if now.state not in COMMANDING:

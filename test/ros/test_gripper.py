@@ -257,6 +257,16 @@ def test_an_action_does_not_succeed_if_the_jaws_cannot_open(real: tuple[Hand, Ja
     assert not held.result.reached_goal
 
 
+def test_the_first_status_comes_once_the_gripper_may_be_moved():
+    with running(arm_urdf(), ready=False, cli_args=REMAPPED, wait_for_measured='true') as client:
+        hand = Hand(client)
+        client.run(1.0)
+        assert not hand.heard
+        driver = Jaws(client.node, 'joint_commands', 'joint_states')
+        hand.wait('idle')
+        assert driver.commands
+
+
 def test_the_status_is_not_repeated_before_the_first_command(shown: Hand):
     shown.wait('idle')
     shown.client.run(1.0)
