@@ -17,7 +17,7 @@ from ik_node.checks import Array
 from ik_node.errors import ChainError, InputError, MissingError, join_names
 from ik_node.model.arm import Arm, tool_at
 from ik_node.model.collision import SelfCollision, collision_shapes, disabled_pairs, unknown_links
-from ik_node.model.gripper import Gripper, gripper_of
+from ik_node.model.gripper import Gripper
 from ik_node.model.plausibility import Span, doubtful_limits, given_outside
 from ik_node.model.robot import JointSet, Robot
 from ik_node.model.tree import Tree, joined
@@ -149,7 +149,7 @@ class ArmModel:
                 columns,
                 joints.indices(arm.joint_names),
                 columns[uses[columns] == 1],
-                _gripper(own, arm),
+                own.gripper(arm),
             )
         together = None
         if len(arms) > 1:
@@ -369,7 +369,7 @@ def _groups(description: Description, settings: RobotSettings, before: Mapping[s
         for tool, arm in members.items():
             with _errors_of(tool):
                 _home(settings.arms[tool].home, arm)
-                _gripper(settings.arms[tool], arm)
+                settings.arms[tool].gripper(arm)
         found.append(members)
     return found
 
@@ -440,10 +440,6 @@ def _home(home: tuple[float, ...], arm: Arm) -> Array:
     q = np.clip(np.full(arm.n, home) if len(home) == 1 else np.array(home), arm.lower, arm.upper)
     kernels.clip(q, arm.limits)
     return q
-
-
-def _gripper(settings: ArmSettings, arm: Arm) -> Gripper | None:
-    return gripper_of(arm, settings.gripper_joint, settings.gripper_positions)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import numpy as np
 from ik_node.checks import Array, unit_vector
 from ik_node.errors import InputError
 from ik_node.model.arm import Arm
+from ik_node.model.gripper import Gripper, gripper_of
 from ik_node.settings import HasTool, check, parameter
 from ik_node.solver.methods import METHODS
 from ik_node.solver.workspace_bounds import radial_bounds
@@ -384,6 +385,10 @@ class ArmSettings(HasTool):
     def velocity_share(self) -> float:
         """The fraction of the velocity limits of joints that is used."""
         return self.speed_scaling * self.goal_speed
+
+    def gripper(self, arm: Arm) -> Gripper | None:
+        """Return the gripper that an arm carries, None without one. Raises InputError if the arm has no such joint."""
+        return gripper_of(arm, self.gripper_joint, self.gripper_positions)
 
     def tool_rates(self) -> tuple[float, float]:
         """Return the limits of the tool [m/s, rad/s], infinite where there is none."""

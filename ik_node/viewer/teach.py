@@ -25,7 +25,7 @@ from ik_node.control.preview import Previews
 from ik_node.control.settings import ArmSettings
 from ik_node.errors import IkError, InputError, quoted
 from ik_node.model.arm import Arm, tool_at
-from ik_node.model.gripper import Gripper, gripper_of
+from ik_node.model.gripper import Gripper
 from ik_node.ros.neighbours import Neighbours
 from ik_node.ros.programs.player import Player
 from ik_node.solver.goal import Goal
@@ -711,9 +711,8 @@ class Teach(Section):
     def _gripper(self) -> Gripper | None:
         """The gripper of the tool, by the parameters of ik_node as far as they are known."""
         known = None if self.remote.current is None else self.remote.current.arms.get(self._program.tool)
-        own = known or ArmSettings()
         try:
-            return gripper_of(self._arm, own.gripper_joint, own.gripper_positions)
+            return (known or ArmSettings()).gripper(self._arm)
         except InputError:  # the parameters are of another arm, that of ik_node
             return None
 

@@ -28,7 +28,6 @@ from ik_node.control.requests import Level
 from ik_node.control.states import State
 from ik_node.errors import IkError, InputError, join_names
 from ik_node.model.arm import Arm
-from ik_node.model.gripper import gripper_of
 from ik_node.model.urdf.description import load_description
 from ik_node.model.urdf.reader import read_urdf
 from ik_node.ros import interfaces
@@ -208,8 +207,7 @@ class LeaderNode(ClosableNode):
                     f'ik_node has the tools {join_names(self._remote.current.arms)}: set the parameter tool'
                 )
             follower = limited_arm(Arm(read_urdf(self._text), **own.tool()), own)
-            gripper = gripper_of(follower, own.gripper_joint, own.gripper_positions)
-            self._leader = Leader(self._settings, follower, gripper, self._leader_arm)
+            self._leader = Leader(self._settings, follower, own.gripper(follower), self._leader_arm)
             self._leader.gripped(self._asked, outdated=False)
         except IkError as error:
             self._unusable = str(error)
