@@ -564,12 +564,14 @@ class JointMotion:
             candidates.insert(0, (None, Synchronization.Phase))
         for target, synchronization in candidates:
             plan = self._planned(target, synchronization, RETURN_SPEED if returning else 1.0, jerk, self.allowed())
-            farther = target is None and synchronization is Synchronization.Phase  # than the stop that was checked
-            if plan is not None and not (farther and not self._guarded(plan)):
-                self._begin_plan(plan, jerk)
-                self._settled = target is self._target
-                self._returning = returning and target is not None
-                return
+            if plan is None:
+                continue
+            if target is None and synchronization is Synchronization.Phase and not self._guarded(plan):
+                continue  # joints go farther than in the stop that was checked
+            self._begin_plan(plan, jerk)
+            self._settled = target is self._target
+            self._returning = returning and target is not None
+            return
 
     def _guarded(self, plan: JointPlan) -> bool:
         return self.guard is None or self.guard(plan.low, plan.high, lambda: sampled(plan)[0])
