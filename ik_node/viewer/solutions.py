@@ -652,16 +652,16 @@ MAX_ROWS = 16
 ROWS, BELOW, SPARE = 1e6, 2e6, 3e6  # order within the folder
 SHOWN = 6  # forbidden solutions in words
 
-# One per row and its ghost, then again from the first.
+# One per row and its ghost, then again from the first; dark enough for white letters.
 COLOURS: tuple[Colour, ...] = (
     (37, 99, 235),
-    (13, 148, 136),
+    (15, 118, 110),
     (147, 51, 234),
-    (180, 110, 10),
+    (161, 98, 7),
     (219, 39, 119),
     (77, 124, 15),
     (71, 85, 105),
-    (8, 145, 178),
+    (14, 116, 144),
 )
 HINT = 'Each row: the posture, the largest turn of a joint on the way there, and the joint nearest to a limit. '
 HINT += 'A click moves the arm.'
