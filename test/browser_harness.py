@@ -36,10 +36,15 @@ FLAGS = (
     '--window-size=900,600',
 )
 TIMEOUT = 120.0  # seconds for things that take one or two on an idle machine; swiftshader draws slowly
-# A page without a graphics processor would draw all the time, and leave no time for anything else.
+# A page without a graphics processor would draw all the time, and leave no time for anything else. What draws the
+# scene cancels its next frame whenever nothing changes: without that, one more of it would draw after every motion.
 FEWER_FRAMES = """
-const draw = window.requestAnimationFrame.bind(window);
-window.requestAnimationFrame = (callback) => setTimeout(() => draw(callback), 100);"""
+const draw = requestAnimationFrame.bind(window), cancel = cancelAnimationFrame.bind(window), due = new Map();
+window.requestAnimationFrame = (callback) => {
+  const id = setTimeout(() => due.set(id, draw((now) => { due.delete(id); callback(now); })), 100);
+  return id;
+};
+window.cancelAnimationFrame = (id) => { clearTimeout(id); cancel(due.get(id)); due.delete(id); };"""
 FRAMES = """
 const [count, done] = arguments, step = (k) => k ? requestAnimationFrame(() => step(k - 1)) : done();
 step(count);"""
