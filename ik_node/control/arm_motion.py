@@ -253,7 +253,7 @@ class ArmMotion:
         self._goal = self.group.motion.target  # the last targets
         self.tracked: Array | None = None  # position of the moving target that the arm follows
         self._plans: list[object] = []  # of all groups, at the last setpoint
-        self._unchecked = False  # a stream of goals has ended: the motion to its last goal was not checked
+        self._unchecked = False  # the arm no longer follows a stream step by step: nobody has checked the rest
         self._announced = -math.inf  # when the other arms were last notified of a change [s]
         self.check = MotionCheck(model, settings, partial(robot.ahead, self))
         self.check.joints = [self.group.gate]
@@ -596,20 +596,29 @@ class ArmMotion:
             self.group.go_to(joints)
             self._goal = joints
 
-    def track(self, target: MotionState | None, smoothing: float) -> None:
-        """Follow a moving target with the next setpoint; None: move to the last target of go_to."""
+    def track(self, target: MotionState | None, smoothing: float) -> str | None:
+        """Follow a moving target with the next setpoint; None: move to the last target of go_to.
+
+        Return why the arm must brake instead: nobody has checked the way to that last target.
+        """
         if self.paused:
-            return
+            return None
+        ended = target is None and self.tracked is not None
+        self.tracked = None if target is None else target.position
         if target is not None:
             self.group.motion.track(target, smoothing)
-        elif self.tracked is not None:
+        if ended:
+            if self._model.collision is not None:
+                reason = self._violation_ahead(self.group.preview(self._goal))
+                if reason is not None:
+                    return reason
             self.group.go_to(self._goal)
-        self.tracked = None if target is None else target.position
+        return None
 
     def blocked(self) -> str | None:
         """Return why the arm must not continue; None if it may.
 
-        Checked when another arm has changed its motion, and when a stream of goals has ended.
+        Checked when another arm has changed its motion, and when a stream of goals is no longer followed.
         """
         motion = self.group.motion
         changed = self._robot.take_change(self)
@@ -618,12 +627,11 @@ class ArmMotion:
         unchecked, self._unchecked = self._unchecked or changed, False
         if not unchecked:
             return None
-        return self._violation_ahead()
+        return self._violation_ahead(self.group.motion.twin())
 
-    def _violation_ahead(self) -> str | None:
-        """Return why the arm must not continue its motion to its end, else None."""
-        ahead = positions_to_rest(self.group.motion.twin())
-        return self.check.planned_violation(ahead, self._values, CLEARANCE_EN_ROUTE)
+    def _violation_ahead(self, motion: JointMotion) -> str | None:
+        """Return why the arm must not continue a copy of its motion to its end, else None."""
+        return self.check.planned_violation(positions_to_rest(motion), self._values, CLEARANCE_EN_ROUTE)
 
     def brake(self, aside: bool = True, hard: bool = False) -> None:
         """Stop soon, and forget the goal. aside: joints off the arm, too. hard: as in JointMotion.stop."""
@@ -655,7 +663,7 @@ class ArmMotion:
             for group in self.groups:
                 group.motion.resume()
             if self._model.collision is not None and self.group.motion.moving:
-                return self._violation_ahead()
+                return self._violation_ahead(self.group.motion.twin())
         return None
 
     def guide(self) -> None:

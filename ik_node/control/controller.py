@@ -674,7 +674,8 @@ class ArmController:
         if self.state in ON_ITS_WAY:
             follows = self.state is State.TELEOPERATED or self._settings.follow_goals
             target = self._goal_solver.moving(time) if follows else None
-            self._motion.track(target, self._goal_solver.smoothing(self._settings))
+            if blocked := self._motion.track(target, self._goal_solver.smoothing(self._settings)):
+                self._brake(blocked, hard=True)
         trajectories = self._trajectories if self._outputs.runs_plans else None
         setpoint, rejection = self._motion.step(time, dt, self._feedback, missed, trajectories)
         if rejection is not None:
@@ -720,7 +721,7 @@ class ArmController:
         if self.state is State.HAND_GUIDED and time >= self._guided_until:
             self._release()
         if self.state in ON_ITS_WAY and (blocked := self._motion.blocked()):
-            self._brake(blocked)
+            self._brake(blocked, hard=True)
         silent = self._feedback.silent(self._motion.commanded, self._settings.measured_timeout)
         if silent is not None and self.state in COMMANDING:
             self._fault(silent)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from control_harness import AFTER, SETTINGS, Asked, Rig, arm_model, reject
+from control_harness import AFTER, PERIOD, SETTINGS, Asked, Rig, arm_model, reject
 from small_arm import FOLDING, arm_urdf, bar, folding_urdf
 
 from ik_node import Goal
@@ -180,6 +180,23 @@ def test_the_way_to_the_last_goal_is_checked_when_a_stream_ends(folding):
     assert 'the way is not free' in rig.reports[-1].message
     rig.settle()
     assert rig.state is State.HOLDING
+
+
+@pytest.mark.parametrize('late', [0, 3, 6])
+def test_an_operator_who_lets_go_while_the_guard_brakes_sends_the_arm_no_farther(folding, late):
+    rig = measured(folding, yaw=0.8)
+    rig.controller.set_limits(replace(SETTINGS, measured_timeout=0.0, max_acceleration=2.0))
+    motion, rates = rig.controller._motion.group.motion, np.array([-0.8, 0.0, 0.0, 0.0])
+    for k in range(100):
+        assert rig.controller.steer(np.array([0.8, 0.0, 0.0, 0.0]) + k * PERIOD * rates, rig.time, (rates, 0.0 * rates))
+        rig.tick()
+        late -= k > 10 and not motion.tracking  # the guard brakes the arm
+        if late < 0:
+            break
+    assert motion.moving
+    rig.tick(100)
+    assert rig.state is State.HOLDING, rig.reports[-1].message
+    assert least(folding, rig) > 0.0
 
 
 def test_a_sample_in_collision_is_not_published(folding):
