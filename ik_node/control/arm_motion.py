@@ -696,7 +696,7 @@ class ArmMotion:
         tracked = motion.tracking
         for group in self.groups:
             group.step(dt, caught_up)
-        self._unchecked |= tracked and not motion.tracking and not motion.braking
+        self._unchecked |= tracked and self.tracked is not None and not (motion.tracking or motion.braking)
         self._following.commanded(time, motion.position)
         before, self._plans = self._plans, [group.motion.plan for group in self.groups]
         replanned = any(plan is not None and plan not in before for plan in self._plans)
