@@ -607,13 +607,12 @@ class ArmMotion:
         self.tracked = None if target is None else target.position
         if target is not None:
             self.group.motion.track(target, smoothing)
-        if ended:
-            if self._model.collision is not None:
-                reason = self._violation_ahead(self.group.preview(self._goal))
-                if reason is not None:
-                    return reason
+        if not ended:
+            return None
+        blocked = self._violation_ahead(self.group.preview(self._goal))
+        if blocked is None:
             self.group.go_to(self._goal)
-        return None
+        return blocked
 
     def blocked(self) -> str | None:
         """Return why the arm must not continue; None if it may.
@@ -622,15 +621,17 @@ class ArmMotion:
         """
         motion = self.group.motion
         changed = self._robot.take_change(self)
-        if self._model.collision is None or motion.tracking or motion.braking or not motion.moving:
+        if motion.tracking or motion.braking or not motion.moving:
             return None  # a stream is checked at every step
         unchecked, self._unchecked = self._unchecked or changed, False
         if not unchecked:
             return None
-        return self._violation_ahead(self.group.motion.twin())
+        return self._violation_ahead(motion.twin())
 
     def _violation_ahead(self, motion: JointMotion) -> str | None:
-        """Return why the arm must not continue a copy of its motion to its end, else None."""
+        """Return why parts of the robot forbid a copy of the motion, to its end; else None."""
+        if self._model.collision is None:
+            return None
         return self.check.planned_violation(positions_to_rest(motion), self._values, CLEARANCE_EN_ROUTE)
 
     def brake(self, aside: bool = True, hard: bool = False) -> None:
@@ -662,7 +663,7 @@ class ArmMotion:
             self.paused = ''
             for group in self.groups:
                 group.motion.resume()
-            if self._model.collision is not None and self.group.motion.moving:
+            if self.group.motion.moving:
                 return self._violation_ahead(self.group.motion.twin())
         return None
 
