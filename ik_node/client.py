@@ -33,6 +33,7 @@ from rclpy.qos import QoSProfile
 from ik_node.arguments import PlainParser, add_goal
 from ik_node.checks import Array, count_in, unit_vector, vector3, yaml_number
 from ik_node.console import ENDING, run, say, without_ros
+from ik_node.control.settings import ArmSettings
 from ik_node.errors import OTHER_USER, InputError
 from ik_node.ros.conversions import array_point, matrix_pose, pose_matrix, report_values, stamp_text
 from ik_node.ros.graph import graph
@@ -49,7 +50,8 @@ STATUS_QOS = QoSProfile(depth=100)
 ENDS = ('arrived', 'held', 'stopped')
 ARM = 'ik_node'
 TRACK = 'track'  # parameter of ik_goals
-SPEED, MIN_SPEED = 'goal_speed', 0.001  # parameter of ik_node
+SPEED = 'goal_speed'  # parameter of ik_node
+MIN_SPEED: float = ArmSettings.__dataclass_fields__[SPEED].metadata['low']
 ABSENT = f'{ARM} is not running, start it first (ik_demo does)'
 SILENT = f'{ARM} exists, but has not responded within {PATIENCE:g} s. {OTHER_USER}'
 LOOK = 0.1  # [s] between two looks at whether a call was cancelled
